@@ -1,4 +1,4 @@
-"""The real binary as the whole-house tests see it: a process, an HTTP client, and a server for its effects.
+"""The real binary for end-to-end tests: a process, an HTTP client, and a server for its effects.
 
 Standard library only.
 """
@@ -25,7 +25,7 @@ TERMINAL = {"completed", "failed", "cancelled"}
 
 
 def eventually(probe, timeout=20.0, what="condition"):
-    """Calls `probe` until it returns something truthy, and returns that."""
+    """Calls `probe` until it returns a truthy value, and returns that value."""
     end = time.monotonic() + timeout
     while True:
         got = probe()
@@ -50,7 +50,7 @@ class Reply:
 
 
 class Host:
-    """One `tandem` process on a directory of its own, which outlives restarts."""
+    """One `tandem` process with its own directory, which is kept across restarts."""
 
     def __init__(self, binary, workflows=(), command=("serve",), options=("--test-seams",), env=None):
         self.env = env or {}
@@ -149,7 +149,7 @@ class Host:
 
 
 class Outside:
-    """The world the effects of runs reach: answers 200 and remembers who called."""
+    """The target of effects: responds with 200 and records the requests."""
 
     def __init__(self, answer=lambda path, body: (200, {"ok": True})):
         self.requests, self._lock = [], threading.Lock()
@@ -169,7 +169,7 @@ class Outside:
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                with contextlib.suppress(OSError):  # the caller may have been killed meanwhile
+                with contextlib.suppress(OSError):  # the caller may have been killed in the meantime
                     self.wfile.write(data)
 
             do_GET = do_POST
@@ -198,7 +198,7 @@ def node(node_id, type_id, inputs=None, **config):
 
 
 def workflow(workflow_id, nodes, edges=(), variables=(), **extra):
-    """A document with the boilerplate filled in. Edges are (source, target) pairs or whole edges."""
+    """A complete workflow document. Edges are (source, target) pairs or whole edges."""
     return {"id": workflow_id, "name": workflow_id, "version": "1.0", "nodes": nodes,
             "edges": [edge if isinstance(edge, dict) else
                       {"id": f"e{i}", "sourceNodeId": edge[0], "targetNodeId": edge[1]} for i, edge in enumerate(edges)],
@@ -218,7 +218,7 @@ class Tally:
         self.passed = self.failed = 0
 
     def check(self, name, problem=None):
-        """`problem` is falsy when all is well."""
+        """`problem` is falsy when the check passed."""
         if problem:
             self.failed += 1
             print(f"FAIL  {name}: {problem}", flush=True)
@@ -227,7 +227,7 @@ class Tally:
             print(f"ok    {name}", flush=True)
 
     def attempt(self, name, action):
-        """Runs a check that reports by raising; returns what it returned."""
+        """Runs a check that raises on failure; returns its result."""
         try:
             result = action()
         except Exception as error:  # noqa: BLE001 - a check may fail in any way

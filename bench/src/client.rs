@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client that costs next to nothing: it shares the cores with what it measures.
-//! Understands exactly what the measured servers send: keep-alive and `Content-Length`.
+//! A minimal HTTP/1.1 client: it shares the cores with the measured server. Supports only what the
+//! measured servers send: keep-alive and `Content-Length`.
 
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,12 +8,12 @@ use tokio::net::TcpStream;
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) const KEY: &str = "bench-key-0123456789abcdef0123456789";
-/// Of another tenant.
+/// Key of another tenant.
 pub(crate) const NEIGHBOUR_KEY: &str = "bench-key-of-the-neighbour-0123456789";
 
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// What was read; the last answer lies at its start.
+    /// Received bytes; the last response is at its start.
     buffer: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl Connection {
         })
     }
 
-    /// One exchange on the kept connection.
+    /// One request and response on the open connection.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Reply<'_>, Failure> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// The connection for reading something that does not end with a length.
+    /// The connection, for reading a body without a length.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
@@ -89,7 +89,7 @@ pub(crate) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|part| part == needle)
 }
 
-/// A whole request, so that sending it is one write.
+/// A complete request, so that sending it is one write.
 pub(crate) fn request(method: &str, path: &str, accept: &str, body: &str) -> Vec<u8> {
     request_as(KEY, method, path, accept, body)
 }

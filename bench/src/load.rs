@@ -1,4 +1,4 @@
-//! A closed loop: each of `in_flight` callers has one request under way at any time.
+//! A closed loop: each of `in_flight` callers has one request in flight at any time.
 
 use crate::client::{Connection, Failure, text_field};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ pub(crate) enum Until {
 pub(crate) struct LoadResult {
     pub(crate) took: Duration,
     pub(crate) latencies: Vec<Duration>,
-    /// `runId` of the answers, in no order.
+    /// `runId` of the responses, unordered.
     pub(crate) runs: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ impl std::fmt::Display for Latency {
     }
 }
 
-/// The one in the middle; a window disturbed by something else on the machine does not count.
+/// The median; a window disturbed by other load on the machine does not count.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

@@ -1,8 +1,8 @@
-//! Load on the real binary over loopback, beside what this machine could do at best.
+//! Load on the real binary over loopback, compared with the best this machine could do.
 //!
 //! A number alone says little on a shared machine, so every run measures its own ceilings with the
-//! same data on the same disk: bare group commits, a single fsynced commit, and an HTTP server
-//! that does nothing. The client runs on one thread and shares the cores with the server.
+//! same data on the same disk: minimal group commits, a single fsynced commit, and an HTTP server
+//! that only replies. The client runs on one thread and shares the cores with the server.
 //!
 //! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--fsync-ms N]`
 

@@ -1,4 +1,4 @@
-//! What is measured how long.
+//! What is measured, and how long.
 
 use crate::client::Failure;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 pub(crate) struct Options {
     pub(crate) binary: PathBuf,
-    /// Where databases are made; defaults to the binary's own disk, since a temporary directory
-    /// in memory would make every commit look free.
+    /// Where databases are created. Default: the disk of the binary, since commits to a temporary
+    /// directory in memory would cost nothing.
     disk: PathBuf,
-    /// Length of one window of load.
+    /// Length of one load window.
     pub(crate) window: Duration,
     /// Windows per measurement; the median counts.
     pub(crate) windows: usize,
@@ -18,17 +18,17 @@ pub(crate) struct Options {
     pub(crate) subscribers: usize,
     /// Single calls timed one after the other, where a call is long.
     pub(crate) repeats: usize,
-    /// One group of measurements alone.
+    /// Run only one group of measurements.
     pub(crate) only: Option<Only>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Only {
-    /// No-op runs and what bounds them.
+    /// No-op runs and their ceilings.
     Runs,
-    /// The past of runs.
+    /// Memory and forks of past events.
     Past,
-    /// A tenant beside one that attacks.
+    /// A tenant beside an attacking one.
     Neighbour,
 }
 
@@ -52,7 +52,7 @@ impl Options {
                 other => return Err(format!("bench does not know {other:?}").into()),
             }
         }
-        // The server runs in a directory of its own, from where a relative path leads nowhere.
+        // The server runs in its own directory, where a relative path would not be found.
         let binary = binary
             .canonicalize()
             .map_err(|_| format!("there is no binary at {}", binary.display()))?;

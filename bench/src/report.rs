@@ -1,9 +1,9 @@
-//! The table at the end.
+//! The table of results.
 
 pub(crate) enum Target {
     Below(f64, &'static str),
     AtLeast(f64, &'static str),
-    /// 1 when it holds.
+    /// 1 when the condition holds.
     Exactly(&'static str),
 }
 

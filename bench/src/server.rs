@@ -1,4 +1,4 @@
-//! The measured process: `tandem serve` on a database of its own.
+//! The measured process: `tandem serve` on its own database.
 
 use crate::client::{Connection, Failure, KEY, NEIGHBOUR_KEY, get};
 use crate::workflows;
@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// From starting the process to the first 200 of `/healthz`.
+    /// From the start of the process to the first 200 of `/healthz`.
     pub(crate) ready_after: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Server {
         Ok(kib / 1024.0)
     }
 
-    /// SIGTERM, as an operator would.
+    /// SIGTERM, as an operator would send it.
     pub(crate) async fn stop(mut self) -> Result<(), Failure> {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status()?;
@@ -98,7 +98,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Only when a measurement broke off; after `stop` there is nothing to kill.
+        // Only when a measurement failed; after `stop` there is nothing to kill.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -110,7 +110,7 @@ pub(crate) fn free_address() -> Result<SocketAddr, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-/// What else was going on, for whoever reads the numbers later.
+/// Load of the machine, to interpret the numbers later.
 pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

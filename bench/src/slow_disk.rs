@@ -1,14 +1,14 @@
-//! A disk that takes its time. Virtual disks often acknowledge an fsync in microseconds; to plan for
-//! an ordinary one, `--fsync-ms N` runs everything, server and ceilings alike, with N milliseconds
-//! added to every fsync. The delay is a tiny library that is compiled here and preloaded, so the
-//! binary under test stays as it is. Linux with a C compiler only.
+//! A slow disk. Virtual disks often acknowledge an fsync in microseconds; to plan for an ordinary
+//! one, `--fsync-ms N` runs everything, server and ceilings alike, with N milliseconds added to
+//! every fsync. The delay is a small library that is compiled here and preloaded, so the measured
+//! binary is not changed. Linux with a C compiler only.
 
 use crate::client::Failure;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Both calls sleep and then do what they always did.
+/// Both functions sleep and then call the real one.
 const SOURCE: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -4,9 +4,9 @@ use crate::client::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Before the busy part of `bench-stream`, time for all subscribers to arrive.
+/// Delay before the busy part of `bench-stream`, so that all subscribers can connect.
 pub(crate) const QUIET_MS: u64 = 4_000;
-/// Each gives four events.
+/// Each round gives four events.
 const ROUNDS: u64 = 50;
 /// Longer than any measurement.
 const A_MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
@@ -23,18 +23,18 @@ pub(crate) fn write(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Turns of the two supervised loops that are compared.
+/// Iterations of the two compared supervised loops.
 pub(crate) const SHORT_ITERATIONS: u64 = 250;
 pub(crate) const LONG_ITERATIONS: u64 = 1_000;
 
-/// A run of ten thousand events that writes on its way.
+/// A run of ten thousand events that writes to memory.
 pub(crate) const HISTORY: &str = "bench-history";
-/// Each gives five events.
+/// Each iteration gives five events.
 const HISTORY_ITERATIONS: u64 = 2_000;
 
-/// Calls the address it is given, and waits.
+/// Calls the given address, and waits.
 pub(crate) const HANGING: &str = "bench-hang";
-/// A parent and a child that does nothing.
+/// A parent, and a child that does nothing.
 pub(crate) const PARENT_AND_CHILD: &str = "bench-family";
 
 fn documents() -> Vec<Value> {
@@ -117,7 +117,7 @@ fn hanging() -> Value {
     document
 }
 
-/// A supervisor that names the same worker in every turn, then ends the run.
+/// A supervisor that names the same worker in every iteration, then ends the run.
 fn supervised(id: &str, worker: &str, iterations: u64) -> Value {
     let decision = json!({"kind": "next-worker", "nextWorkerIds": [worker]});
     let plan: Vec<Value> = (1..=iterations).map(|_| decision.clone()).collect();

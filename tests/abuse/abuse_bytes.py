@@ -1,6 +1,6 @@
-"""Bytes: one caller's values cannot fill the host's memory or store, whatever is done with them.
+"""Bytes: the values of one caller cannot fill the host's memory or store.
 
-Memory is the resident set of the process as the kernel counts it. Bounds are for a debug build too.
+Memory is the resident set of the process as reported by the kernel. The bounds also hold for a debug build.
 """
 import json
 import os
@@ -13,12 +13,12 @@ from host import KEY, Host, chain, eventually, node, workflow
 
 MIB = 1024 * 1024
 INPUT = "x" * 900_000
-# A quarter of the default, so that a check takes seconds in any build.
+# A quarter of the default, so that a check takes only seconds in any build.
 STATE = str(16 * MIB)
 
 
 def resident(host, what="VmRSS"):
-    """Bytes the process takes now, or at most took (`VmHWM`)."""
+    """Resident bytes of the process, now or at its peak (`VmHWM`)."""
     for line in Path(f"/proc/{host.process.pid}/status").read_text().splitlines():
         if line.startswith(what + ":"):
             return int(line.split()[1]) * 1024
@@ -26,7 +26,7 @@ def resident(host, what="VmRSS"):
 
 
 class HostUnderAttack:
-    """A host with these workflows and settings, and a neighbour's workflow that does nothing large."""
+    """A host with these workflows and settings, and a small workflow of another tenant."""
 
     def __init__(self, binary, *documents, **settings):
         self.settings = settings
@@ -66,7 +66,7 @@ class HostUnderAttack:
         assert kinds[-1] == "run.failed", kinds[-3:]
 
     def page(self, run):
-        """Every event, page by page; no answer is much larger than a page may be."""
+        """Every event, page by page; no response is much larger than the page limit."""
         events, cursor = [], ""
         while True:
             reply = self.host.call("GET", f"/v1/runs/{run}/events/poll?timeout=1{cursor}", timeout=60)
@@ -138,7 +138,7 @@ def check_fifteen_stalled_readers_use_little_memory(binary):
 
 
 def stalled(host, run, mode):
-    """A connection that asks for a stream and then takes nothing of it."""
+    """A connection that opens a stream and then reads nothing."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     reader.connect(("127.0.0.1", host.port))
@@ -148,7 +148,7 @@ def stalled(host, run, mode):
 
 
 def settled(host, for_seconds=2.0):
-    """Waits until memory has not grown for a while."""
+    """Waits until memory has stopped growing."""
     highest, since, end = 0, time.monotonic(), time.monotonic() + 20
     while time.monotonic() - since < for_seconds and time.monotonic() < end:
         now = resident(host)
@@ -178,7 +178,7 @@ def check_number_of_descendant_runs_is_bounded(binary):
                  for i in range(8)]
         levels.append(workflow(f"level{level}", nodes))
     with HostUnderAttack(binary, *levels, TANDEM_MAX_DESCENDANTS="300") as attacked:
-        # Without a bound 8 + 64 + ... + 262,144 runs.
+        # Without a limit: 8 + 64 + ... + 262,144 runs.
         run = attacked.host.create("level6")
         attacked.host.ended(run, 60)
         attacked.other_workflow_completes()

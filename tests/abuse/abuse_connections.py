@@ -1,4 +1,4 @@
-"""Connections, streams and the files of a store: nobody keeps others out, nothing is opened twice or read by others."""
+"""Connections, streams and store files: no client blocks others, no store is opened twice or readable by other users."""
 import contextlib
 import json
 import os
@@ -17,7 +17,7 @@ WAIT = {"TANDEM_HEADER_TIMEOUT_SECONDS": "2", "TANDEM_BODY_TIMEOUT_SECONDS": "2"
 
 @contextlib.contextmanager
 def serving(binary, workflows=(), environment=None, descriptors=None, **more):
-    """A host with settings of its own, and with few descriptors if asked."""
+    """A host with its own settings, and optionally with few file descriptors."""
     host = Host(binary, workflows=workflows, **more)
     before = dict(os.environ)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -35,7 +35,7 @@ def serving(binary, workflows=(), environment=None, descriptors=None, **more):
 
 
 def limited(host, descriptors):
-    """A script that starts the binary with a hard limit."""
+    """A script that starts the binary with a hard limit on file descriptors."""
     script = host.directory / "limited"
     script.write_text(f"#!/bin/sh\nulimit -n {descriptors}\nexec '{host.binary}' \"$@\"\n")
     script.chmod(0o700)
@@ -131,7 +131,7 @@ def check_stalled_reader_is_disconnected(binary):
         with contextlib.suppress(OSError):
             for _ in range(400):
                 raw.sendall(request * 20)
-        # Reading nothing, the connection is reset; the next write says so.
+        # The connection is reset because nothing is read; the next write fails.
         def reset():
             try:
                 raw.send(b"x")
@@ -238,7 +238,7 @@ def check_a_store_that_lost_commits_is_not_served(binary):
         host.create("waiting")
         began = beats(store)
         kept = log.read_bytes()
-        # From here on everything is lost below.
+        # The commits from here on are removed from the log file below.
         run = host.create("waiting")
         eventually(lambda: beats(store) > began, 5, "the marker moves within a second or so")
         host.kill()
@@ -256,7 +256,7 @@ def check_a_store_that_lost_commits_is_not_served(binary):
         store.write_bytes(b"")
         said = refused(host, store)
         assert "(data_missing)" in said and "empty" in said, said
-        # Put back, it goes on: being killed is no loss.
+        # With the file restored the host continues: a kill loses nothing.
         store.write_bytes(main)
         log.write_bytes(whole)
         host.start()

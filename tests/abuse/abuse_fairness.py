@@ -1,4 +1,4 @@
-"""One tenant attacks; another must not notice. Work that fails stays out of the way of other work."""
+"""One tenant attacks; another must not be slowed down. Failing work does not delay other work."""
 import os
 import socket
 import sqlite3
@@ -72,7 +72,7 @@ def ends_within(host, key, run, seconds):
 
 
 def side_by_side(count, action):
-    """Runs `action(n)` for every n on 16 threads; raises what the first to fail raised."""
+    """Runs `action(n)` for every n on 16 threads; raises the first error."""
     numbers, failed = iter(range(count)), []
     lock = threading.Lock()
 
@@ -84,7 +84,7 @@ def side_by_side(count, action):
                 return
             try:
                 action(n)
-            except Exception as error:  # noqa: BLE001 - told by the caller
+            except Exception as error:  # noqa: BLE001 - reported by the caller
                 failed.append(error)
     threads = [threading.Thread(target=work) for _ in range(16)]
     for thread in threads:
@@ -102,7 +102,7 @@ def check_hanging_calls_do_not_delay_other_tenants(binary):
         for key in (KEY2, KEY):
             took = ends_within(host, key, create(host, key, "fair-parent"), 2)
             assert took < 2, f"parent and child took {took:.1f} s"
-        # Calls too: of the other tenant, to the very target's neighbour, and of the attacker to a target that is well.
+        # Calls to a healthy target still work, for the other tenant and for the attacker.
         for key in (KEY2, KEY):
             ends_within(host, key, create(host, key, "fair-call", {"url": outside.url + "/"}), 3)
         assert host.call("GET", "/readyz", key=None).status == 200
@@ -113,7 +113,7 @@ def check_hanging_calls_do_not_delay_other_tenants(binary):
 
 
 def waits(host, seconds):
-    """Sorted times of creations of the second tenant, one after the other."""
+    """Sorted durations of sequential create requests of the second tenant."""
     found, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.monotonic()
@@ -144,7 +144,7 @@ def check_large_writes_do_not_delay_other_tenants(binary):
         at = lambda times, part: times[int((len(times) - 1) * part)] * 1000  # noqa: E731
         told = f"p50 {at(attacked, .5):.0f} ms, p95 {at(attacked, .95):.0f} ms; quiet {at(quiet, .5):.0f}, {at(quiet, .95):.0f} ms"
         print(f"      {told}")
-        # The attackers are threads of this very process, so a part of the wait is not the host's.
+        # The attackers are threads of this process, so a part of the wait is not caused by the host.
         assert at(attacked, 0.95) < max(20 * at(quiet, 0.95), 150), told
     finally:
         stop.set()
@@ -167,7 +167,7 @@ def check_failing_timers_are_parked_and_delay_no_other_work(binary):
         for run in good:
             ends_within(host, KEY2, run, 8)
         assert host.call("GET", "/readyz", key=None).status == 200
-        # Every further attempt is further away; move the clock past all of them.
+        # The backoff grows with each attempt; move the clock past all of them.
         for _ in range(12):
             host.call("POST", "/v1/host/tandem/test/clock", {"advanceSeconds": 301})
         listed = lambda key: host.get("/v1/host/tandem/parked", key=key)["parked"]  # noqa: E731

@@ -1,4 +1,4 @@
-"""Requests generated from the OpenAPI document, valid and invalid, by schemathesis: no answer is a server error, nothing
+"""Requests generated from the OpenAPI document, valid and invalid, by schemathesis: no response is a server error, nothing
 panics, and the process still serves afterwards."""
 import importlib.util
 import re
@@ -9,7 +9,7 @@ from host import KEY, ROOT, Host
 
 SECONDS = 60
 SEED = "20261117"
-# Streams do not end by themselves; the seams stop the process and move its clock by design.
+# Streams do not end by themselves; the test routes stop the process and move its clock by design.
 LEFT_OUT = r"/events$|/live$|/test/|/sample/"
 
 

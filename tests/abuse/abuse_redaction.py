@@ -1,17 +1,17 @@
-"""Texts that JSON escapes: none makes a request fail, and none hides a credential."""
+"""Texts with JSON escapes: none makes a request fail, and none hides a credential from redaction."""
 import json
 
 from host import Host, Outside, chain, node
 
 TOKEN = "sk-abcdefghijklmnopqrstuvwx"
-# A credential behind something that JSON escapes, or behind a letter once it is escaped.
+# A credential directly after an escaped character, which ends in a letter when escaped.
 HIDDEN = [f"config:\n{TOKEN}", f"\t{TOKEN}", f"KEY_{TOKEN}", f"\b{TOKEN}", json.dumps({"key": f"\n{TOKEN}"}), f'"{TOKEN}']
-# No credential, although it looks like one where JSON is read as text.
+# Not a credential, although it looks like one in the escaped text.
 HARMLESS = ["\bearer AAAAAAAAAAAAAAAAAAAAAAAAAAAA", "\b\f\x00\x1f\\\"", "\U0001f422 task-of-the-day-and-of-the-night"]
 
 
 def stored(host):
-    """Everything in the files of the store."""
+    """The content of all store files."""
     return b"".join(path.read_bytes() for path in host.directory.glob("tandem.db*"))
 
 
@@ -28,7 +28,7 @@ def check_escaped_text_neither_fails_requests_nor_hides_credentials(binary):
         for text in HIDDEN + HARMLESS:
             run = host.create("ask", {"text": text, text: 1})
             answer = {"resumeValue": {"action": "accept", "feedback": text}}
-            # Whoever has the link needs no key.
+            # The link needs no key.
             token = host.reaches(run, "waiting-approval")["interrupt"]["interruptToken"]
             reply = host.call("POST", f"/v1/interrupts/{token}", answer, key=None)
             assert reply.status == 200, (text, reply)

@@ -1,4 +1,4 @@
-"""Schemas and values that are chosen to take long: refused, or checked without anybody else noticing."""
+"""Expensive schemas and values: refused, or validated without slowing down other callers."""
 import http.client
 import json
 import random
@@ -8,13 +8,13 @@ import time
 from host import Host, eventually
 
 LOOK_AROUND = "(?=x|(a|a)*b)^(a|aa)+$"
-# Linear and accepted, but without a small automaton: every byte of this text costs all states of the pattern.
+# Accepted, because it is linear, but its automaton is large: every byte of this text visits all states of the pattern.
 HEAVY = "^[ab]*a[ab]{20}$"
 LONG = "".join(random.Random(1).choices("ab", k=400_000))
 
 
 def document(name, schema, delay_ms=None, kind="string"):
-    """Writes its input `value` to a channel with this schema, after a delay where one is given."""
+    """Writes its input `value` to a channel with this schema, optionally after a delay."""
     def node(node_id, type_id, config, **more):
         return {"id": node_id, "typeId": type_id, "name": node_id, "position": {"x": 0, "y": 0}, "config": config, **more}
     nodes = [node("write", "core.channelWrite", {"channelName": "c"},
@@ -43,7 +43,7 @@ def refused(host, name, schema, within=10.0):
 
 
 class HealthProbe:
-    """Asks /healthz all the time and remembers the slowest answer."""
+    """Requests /healthz continuously and records the slowest response."""
 
     def __init__(self, host):
         self.host, self.slowest, self.count, self.stop = host, 0.0, 0, threading.Event()
@@ -115,7 +115,7 @@ def create(host, workflow):
 
 
 def slowest_health_check_during(host, workflow, creates):
-    """The slowest answer of /healthz while runs with a long text are created at the same time."""
+    """The slowest response of /healthz while runs with a long text are created."""
     runs = []
     with HealthProbe(host) as pulse:
         threads = [threading.Thread(target=lambda: runs.append(create(host, workflow)))
@@ -137,7 +137,7 @@ def check_long_text_with_costly_pattern_does_not_delay_others(binary):
                                     ("later", {"pattern": HEAVY}, 1_500)]:
             reply, _ = register(host, name, schema, delay)
             assert reply.status == 201, reply
-        # A build without optimisation on a busy machine is slow without any schema.
+        # A debug build on a busy machine is slow even without a schema.
         allowed = max(1.0, 2 * slowest_health_check_during(host, "plain", 2))
         slowest = slowest_health_check_during(host, "at-once", 2)
         assert slowest < allowed, f"/healthz took {slowest:.2f} s"
@@ -148,7 +148,7 @@ def check_long_text_with_costly_pattern_does_not_delay_others(binary):
         with HealthProbe(host) as pulse:
             host.ended(waiting, 60)
         assert pulse.slowest < allowed, f"/healthz took {pulse.slowest:.2f} s after the restart"
-        # The process ends when it is asked to.
+        # The process ends on SIGTERM.
         busy = threading.Thread(target=lambda: _create_ignoring_errors(host, "at-once"))
         busy.start()
         time.sleep(0.1)

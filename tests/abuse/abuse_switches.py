@@ -1,4 +1,4 @@
-"""What an operator switched off stays off in the real process, also for what was stored while it was on."""
+"""Features that an operator switched off stay off in the real process, also for workflows stored while they were on."""
 from host import Host, chain, node
 
 MOCK = "core.conformance.mock-agent"
@@ -17,7 +17,7 @@ def put(host, document):
 
 
 def check_conformance_types_are_not_served_when_switched_off(binary):
-    """A workflow registered on a test host does not run once the host does real work; its old runs stay readable."""
+    """A workflow registered on a test host does not run on a production host; its old runs stay readable."""
     host = Host(binary).start()
     try:
         document = chain("conformance-stored", node("act", MOCK, mockReasoning=True))
@@ -43,7 +43,7 @@ def check_conformance_types_are_not_served_when_switched_off(binary):
 
 
 def check_invalid_setting_is_rejected_at_start(binary):
-    """Switches and versions out of range are refused with exit code 1, not taken for something else."""
+    """Switches and versions out of range are refused with exit code 1."""
     for name, value in (("TANDEM_CONFORMANCE", "perhaps"), ("TANDEM_MULTI_AGENT", "2"), ("TANDEM_ANCESTRY", "none"),
                         ("TANDEM_EXECUTION_MODEL_VERSION", "0"), ("TANDEM_EXECUTION_MODEL_VERSION", "7"),
                         ("TANDEM_HOST_ID", "http://plain.example"), ("TANDEM_HOST_ID", "a b")):

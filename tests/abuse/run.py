@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attacks the real binary and checks that nobody else is hurt.
+"""Attacks the real binary and checks that other callers are not affected.
 
     run.py --binary target/release/tandem [--only TEXT]...
 

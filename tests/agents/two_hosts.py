@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Two real processes: a run on one starts a run on the other, and each can say where it comes from.
+"""Two real processes: a run on one host starts a run on the other, and both show their ancestry.
 
     two_hosts.py --binary target/release/tandem
 
-Proves of the house what no single process can: a parent on another host is shown with the address
-to ask there, its event is the cause of what follows here, the trace goes on, and a claim that is
-false, foreign or circular changes nothing but what ancestry shows.
+Checks what a single process cannot show: a parent on another host is shown with its discovery URL,
+its event is the cause of events here, the trace continues, and a false, foreign or circular claim
+changes nothing but what ancestry shows.
 """
 import argparse
 import json
@@ -42,7 +42,7 @@ def trace_of(host, run_id):
 
 
 def check_http_call(near, far, check):
-    """A node calls the other host, which goes on with its trace and names it."""
+    """A node calls the other host, which continues the trace and names the caller as parent."""
     put(far, chain("worker", node("n", "core.noop")))
     body = {"workflowId": "worker", **claim(near, "run-named-by-the-caller", "near", eventId="run-named-by-the-caller:1")}
     put(near, chain("caller", node("call", "vendor.tandem.http", method="POST", url=f"{far.base}/v1/runs", body=body,
@@ -66,7 +66,7 @@ def check_http_call(near, far, check):
 
 
 def check_claimed_parents(near, far, check):
-    """Claims about ourselves are checked, circular ones lead nowhere, false ones are dropped."""
+    """Claims about the own host are checked, circular ones are harmless, false ones are dropped."""
     here = near.create("caller-less")
     ours = near.create("caller-less", **claim(near, here, "near"))
     check("R-0040-9: a parent on this host has no address",
@@ -90,7 +90,7 @@ def check_claimed_parents(near, far, check):
 
 
 def agent_endpoint(far, named):
-    """An agent behind an endpoint that works as runs of the far host, and names the event that led to its decision."""
+    """An agent endpoint that runs workflows on the other host, and names the event that caused its decision."""
     host_id = model_of(far)["crossHostCausation"]["hostId"]
 
     def decide(_path, _body):
@@ -108,7 +108,7 @@ def model_of(host):
 
 
 def supervised_events(host, url):
-    """Events of a run whose supervisor decides behind the endpoint."""
+    """Events of a run whose supervisor uses the endpoint."""
     put(host, chain("led", node("lead", "core.orchestrator.supervisor", endpoint={"url": url}), node("send", "core.dispatch")))
     run = host.create("led")
     host.ended(run)
@@ -116,7 +116,7 @@ def supervised_events(host, url):
 
 
 def check_remote_decision(binary, near, far, check):
-    """A decision made by runs of the far host names its cause there, where hosts may name each other."""
+    """A decision made by runs of the other host names its cause there, if causation across hosts is enabled."""
     advertised = model_of(far)["crossHostCausation"]["hostId"]
     known = []
     agent = agent_endpoint(far, known)
@@ -145,7 +145,7 @@ def check_remote_decision(binary, near, far, check):
 
 
 def check_generated_host_id(binary, check):
-    """A host nobody named has a name of its own, and keeps it."""
+    """A host without a configured id generates one and keeps it."""
     one, other = Host(binary, options=()).start(), Host(binary, options=()).start()
     try:
         name = model_of(one)["crossHostCausation"]["hostId"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the audit log and receipts of the real binary and has an independent program check them.
+"""Exports the audit log and receipts of the real binary and verifies them with an independent program.
 
     proof_of_decisions.py --binary target/release/tandem
 
@@ -27,7 +27,7 @@ def gate():
 
 
 def decide(host):
-    """Runs that wait, and a decision about each; returns the questions."""
+    """Creates runs that wait and decides each; returns the interrupts."""
     host.call("PUT", "/v1/host/tandem/workflows/refund", chain("refund", gate()))
     questions = []
     for n in range(DECISIONS):
@@ -54,7 +54,7 @@ def refused(check, data, trusted):
 
 
 def flips(data, count):
-    """The same bytes with one of them changed, many times over."""
+    """Copies of the bytes, each with one byte changed."""
     dice = random.Random(SEED)
     for _ in range(count):
         at, bit = dice.randrange(len(data)), 1 << dice.randrange(8)
@@ -66,14 +66,14 @@ def undetected_changes(check, data, trusted, count=400):
 
 
 def command(host, *words):
-    """`tandem audit …`; gives its exit code."""
+    """Runs `tandem audit …`; returns its exit code."""
     done = subprocess.run([host.binary, "audit", *words, "--url", host.base, "--key", KEY], cwd=host.directory,
                           capture_output=True, timeout=120)
     return done.returncode
 
 
 def tampered(host, sql):
-    """Changes the stopped host's file behind its back."""
+    """Changes the store file of a stopped host."""
     database = sqlite3.connect(host.directory / "tandem.db")
     for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         database.execute(f"DROP TRIGGER {name}")
@@ -119,7 +119,7 @@ def check_all(host, tally):
     tally.check("tandem audit verify --receipt", command(host, "verify", "--receipt", "receipt.json", *key))
     tally.check("tandem audit export", command(host, "export", "--out", "own.ndjson"))
     tally.attempt("its export holds", lambda: check_log_bytes((host.directory / "own.ndjson").read_bytes(), trusted))
-    # One changed word, not one changed space: a receipt is the same however it is written down.
+    # A changed value, not a changed space: the formatting of a receipt does not matter.
     forged = copy.deepcopy(receipt)
     forged["decision"]["outcome"] = "accepted" if receipt["decision"]["outcome"] != "accepted" else "rejected"
     (host.directory / "forged.json").write_bytes(canonical(forged))
@@ -156,7 +156,7 @@ def check_all(host, tally):
         tally.check(f"{name} spoils an export", not refused(check_log_bytes, exported(host), trusted))
         host.stop()
         (host.directory / "tandem.db").write_bytes(saved)
-        # An older copy is meant here; otherwise it would not be served.
+        # This simulates an older copy; otherwise the host would not start.
         (host.directory / "tandem.db.marker").unlink()
         host.start()
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Checks an exported audit log and decision receipts, written from docs/audit.md and not from the Rust code.
+"""Verifies an exported audit log and decision receipts. Written from docs/audit.md, not from the Rust code.
 
     verify_audit.py --public-key KEY log.ndjson
     verify_audit.py --public-key KEY --receipt receipt.json
 
-Standard library, and the package `cryptography` for Ed25519. Exits 1 when anything is not as it was signed.
+Needs the standard library, and the package `cryptography` for Ed25519. Exits 1 when anything differs from what was signed.
 """
 import argparse
 import base64
@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 RECEIPT_DOMAIN = b"tandem:receipt:v1\x00"
-SPACING = 1000  # entries one checkpoint covers at most
+SPACING = 1000  # maximum number of entries in one checkpoint
 
 
 class VerificationError(Exception):
-    """What is wrong with the thing checked."""
+    """Why the verification failed."""
 
 
 def sha256(data):
@@ -30,7 +30,7 @@ def sha256(data):
 
 
 def canonical(value):
-    """RFC 8785, as far as entries and receipts need it: text, whole numbers, true, false, null, lists, objects."""
+    """The part of RFC 8785 that entries and receipts need: text, whole numbers, true, false, null, lists, objects."""
     if isinstance(value, dict):
         keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
         return b"{" + b",".join(canonical(key) + b":" + canonical(value[key]) for key in keys) + b"}"
@@ -93,7 +93,7 @@ def only(value, *names):
 
 
 def check_log(lines, trusted):
-    """Checks an export, given as bytes split into lines; returns what it contains."""
+    """Verifies an export, given as bytes split into lines; returns its content."""
     key, before, seq, sealed, leaves, seals, withheld, ended = None, None, 0, 0, [], 0, 0, False
     entries = []
     for raw in lines:
@@ -157,7 +157,7 @@ def check_log_bytes(data, trusted):
 
 
 def check_receipt(data, trusted):
-    """Checks a receipt, given as bytes; returns it."""
+    """Verifies a receipt, given as bytes; returns it."""
     try:
         receipt = parse(data.decode())
     except UnicodeDecodeError:

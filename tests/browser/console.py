@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Uses the console of `tandem dev` as a newcomer would, in headless Chromium.
+"""Uses the console of `tandem dev` as a new user would, in headless Chromium.
 
     console.py --binary target/release/tandem [--screenshots DIR]
 
-Opens the printed sign-in link, decides the question that waits in the inbox, starts a run, watches its
-nodes change without a reload, cancels it with the button, goes back in the past of another one, forks it there and
-compares the two, and looks for complaints in the browser's console. Without Chromium the test fails in CI and
+Opens the printed login link, decides the open question in the inbox, starts a run, watches its
+nodes change without a reload, cancels it with the button, opens the history of another run, forks it there,
+compares the two runs, and checks the browser's console for errors. Without Chromium the test fails in CI and
 is skipped with a notice elsewhere.
 """
 import argparse
@@ -20,7 +20,7 @@ import run_history  # noqa: E402
 from devtools import Browser, find_chromium  # noqa: E402
 from host import ROOT, Host, Tally, eventually  # noqa: E402
 
-WORKFLOW = "order-pipeline"  # moves for about twenty seconds
+WORKFLOW = "order-pipeline"  # active for about twenty seconds
 STATES = "[...document.querySelectorAll('g[data-node]')].map(n => n.dataset.node + ' ' + n.getAttribute('class')).join(', ')"
 STATUS = "document.querySelector('[data-part=header]')?.dataset.status"
 
@@ -41,7 +41,7 @@ def start_run(page, base):
 
 
 def watch(page):
-    """The same document sees nodes change and events arrive."""
+    """Nodes change and events arrive without a reload."""
     page.evaluate("window.notReloaded = true")
     page.wait("document.querySelector('#live')?.dataset.state === 'live'", "a live run page")
     first = page.evaluate(STATES)

@@ -1,7 +1,7 @@
 """Headless Chromium driven over the DevTools protocol, with the standard library only.
 
 Chromium is Debian's; nothing is downloaded. One page, one thread: every call reads from the socket
-until its answer is there and keeps what arrives meanwhile.
+until its response arrives and stores other messages.
 """
 import base64
 import json
@@ -15,7 +15,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-# As root and without a network beyond loopback: no sandbox, and nothing that calls home.
+# Runs as root with loopback only: no sandbox, and no requests to the vendor.
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
          "--hide-scrollbars", "--window-size=1280,1000", "--remote-debugging-port=0", "about:blank"]
@@ -26,7 +26,7 @@ def find_chromium():
 
 
 class WebSocket:
-    """Just enough of RFC 6455 to talk to one well-behaved server."""
+    """The part of RFC 6455 needed for one well-behaved server."""
 
     def __init__(self, url):
         host, _, path = url.removeprefix("ws://").partition("/")
@@ -114,7 +114,7 @@ class Page:
             self.complaints.append(f"{entry['source']}: {entry['text']} {entry.get('url', '')}")
         elif method == "Page.javascriptDialogOpening":
             self.dialogs.append(params["message"])
-            # Answered without waiting: the call under way may be the one that opened it.
+            # Handled at once: the pending call may be the one that opened the dialog.
             self.sent += 1
             self.socket.send(json.dumps({"id": self.sent, "method": "Page.handleJavaScriptDialog",
                                          "params": {"accept": True}}))
@@ -132,7 +132,7 @@ class Page:
             try:
                 value = self.evaluate(expression)
             except RuntimeError:
-                value = None  # between two documents there is nothing to ask
+                value = None  # there is no document during navigation
             if value:
                 return value
             if time.monotonic() > end:
@@ -144,7 +144,7 @@ class Page:
 
     def click(self, selector):
         """A real click in the middle of the element."""
-        # Before it is laid out and painted, a page lets clicks fall through.
+        # A page ignores clicks before its first layout and paint.
         self.wait("document.readyState === 'complete'", "the whole page")
         place = self.evaluate(f"""(() => {{ const e = document.querySelector({json.dumps(selector)});
             e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect();
@@ -153,7 +153,7 @@ class Page:
             self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
 
     def press(self, key):
-        """A real key press on whatever has the focus; a letter, a sign or the name of a key."""
+        """A real key press on the focused element; a letter, a sign or the name of a key."""
         codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39,
                  "Home": 36, "End": 35, "Tab": 9}
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
@@ -162,7 +162,7 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def type(self, selector, text):
-        """Replaces what is in a field, as typing would."""
+        """Replaces the content of a field, as typing would."""
         self.evaluate(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.focus(); e.select?.(); }})()")
         self.call("Input.insertText", text=text)
 

@@ -1,5 +1,5 @@
 """The inbox, used with the keyboard and on a phone: open a question, correct a form, approve, see the run complete,
-reload, nothing lost."""
+reload without losing anything."""
 import json
 
 from host import KEY, eventually, node, workflow
@@ -14,14 +14,14 @@ AMOUNT = "[name=\"v/editedArtifactData/amount\"]"
 
 
 def enabled_approvals(page):
-    """The ways to approve that can be pressed now."""
+    """The enabled approval buttons."""
     buttons = "[...document.querySelectorAll('#decide button[name=action]')]"
     return page.evaluate(f"{buttons}.filter(b => !b.hidden && !b.disabled && b.value.includes('accept'))"
                          ".map(b => b.value).join()")
 
 
 def opens(page, link):
-    """The printed link leads to where the refund waits."""
+    """The login link opens the inbox with the open refund."""
     page.open(link)
     page.wait("location.pathname === '/console/inbox'", "the inbox after signing in")
     page.wait("document.querySelector('#inbox-rows')?.textContent.includes('Refund')", "the waiting refund")
@@ -29,7 +29,7 @@ def opens(page, link):
 
 
 def choose(page):
-    """Keys alone: down to the question, open it, read what matters."""
+    """With the keyboard only: selects the question, opens it, checks its content."""
     page.press("j")
     page.wait(f"{FOCUS}.matches('a.question')", "focus on the first question")
     page.press("Enter")
@@ -44,7 +44,7 @@ def choose(page):
 
 
 def correct(page):
-    """A value that does not fit is refused beside its field; what was typed stays."""
+    """An invalid value is refused with an error beside its field; the entered values stay."""
     page.evaluate("window.notReloaded = true")
     page.press("?")
     page.wait("document.querySelector('#keys-help').open", "the help")
@@ -76,8 +76,8 @@ def correct(page):
 
 
 def approve(page):
-    """A new value, then the key of an approval: the change is what is recorded, and the card changes when the event
-    comes."""
+    """A new value, then the key of an approval: the edit is recorded, and the card changes when the event
+    arrives."""
     page.evaluate("""new MutationObserver(() => {
         const sent = document.querySelector('form[data-state=sent] button[value=edit-accept]');
         if (sent) window.sawSent = sent.textContent;
@@ -119,7 +119,7 @@ def reload(page, base, question):
 
 
 def ask(host):
-    """A run that asks a set of questions and one that proposes a long text."""
+    """Starts a run with a set of questions and one with a long proposed text."""
     questions = [{"id": "colour", "question": "Which colour?", "schema": {"enum": ["red", "blue"]}},
                  {"id": "count", "question": "How many?", "schema": {"type": "integer", "minimum": 1}},
                  {"id": "why", "question": "Why?"}]
@@ -133,7 +133,7 @@ def ask(host):
 
 
 def no_overflow(page, what):
-    page.wait("document.readyState === 'complete'", "the page with its styles")  # without them everything is wide
+    page.wait("document.readyState === 'complete'", "the page with its styles")  # without them the layout is wide
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     if wide > 0:
         raise AssertionError(f"{what} is {wide} px too wide")
@@ -178,7 +178,7 @@ def phone(page, host, pictures):
 
 
 def decided_on_phone(page, host, question, pictures):
-    """What was changed is readable on a narrow screen, on the card and on the run's page."""
+    """The edit is readable on a narrow screen, on the card and on the run page."""
     page.resize(390, 844, True)
     try:
         page.open(host.base + question)
@@ -195,7 +195,7 @@ def decided_on_phone(page, host, question, pictures):
 
 
 def decided_by_somebody_else(page, host):
-    """Somebody else decides: the card leaves by itself and says who it was."""
+    """Somebody else decides: the card is updated live and names the decider."""
     page.open(f"{host.base}/console/inbox")
     page.wait(f"{ROWS} === 1", "one question left")
     page.click("#inbox-rows a.question")

@@ -1,4 +1,4 @@
-"""A run's past: move the slider and see variables, memory and graph as they were, fork from there, compare the two."""
+"""The history of a run: move the slider, see variables, memory and graph of that event, fork there, compare the two runs."""
 from host import chain, node
 
 SEQ = "Number(document.querySelector('[data-part=moment]')?.dataset.seq)"
@@ -11,7 +11,7 @@ def part(name):
 
 
 def prepare(host):
-    """A run that sets a variable, remembers something, asks, and sets the variable again."""
+    """A run that sets a variable, writes memory, opens an interrupt, and sets the variable again."""
     document = chain("timeline", node("first", "core.setVariable", name="colour", value="red"),
                      node("note", "vendor.tandem.memory", action="put", key="customer", value="Ada", tags=["crm"]),
                      node("gate", "core.approvalGate", title="Paint it?", actions=["accept", "reject"]),
@@ -35,7 +35,7 @@ def sequence(host, run, kind, node_id):
 
 
 def opens(page, host, run):
-    """From the run's page to its newest moment."""
+    """From the run page to the history page of the newest event."""
     page.open(f"{host.base}/console/runs/{run}")
     page.wait("document.querySelector('#history') !== null", "the link to the past")
     page.click("#history")
@@ -46,7 +46,7 @@ def opens(page, host, run):
 
 
 def slide(page, host, run, last):
-    """Without a reload: dragged, with the arrow keys, and by the links."""
+    """Moves the slider without a reload: by dragging, with the arrow keys, and by the links."""
     page.evaluate("window.notReloaded = true")
     page.evaluate(f"{SLIDER}.value = 0; {SLIDER}.dispatchEvent(new Event('input', {{bubbles: true}}))")
     page.wait(f"{SEQ} === 0 && {part('variables')}.includes('none')", "the beginning")
@@ -73,7 +73,7 @@ def slide(page, host, run, last):
 
 
 def fork(page, host, run):
-    """A branch asks again where its source was answered."""
+    """A branch opens the interrupt again that was resolved in its source."""
     page.click("#fork-branch")
     page.click("#fork button[type=submit]")
     page.wait(f"location.pathname.startsWith('/console/runs/run-') && !location.pathname.includes('{run}')", "the fork")

@@ -1,10 +1,10 @@
-"""Published workflows of agents, supervisors, dispatch and sub-workflows: each does what its description says.
+"""Published workflows with agents, supervisors, dispatch and sub-workflows behave as their descriptions say.
 
-Those the other checks run already (mappings per worker, loops, escalations, cascades) are not repeated here.
+Workflows covered by other checks (mappings per worker, loops, escalations, cascades) are not repeated here.
 """
 from host import eventually
 
-# Workflow, how it ends, variables it ends with, and how many events of a type tell of it.
+# Workflow, final status, final variables, and the expected number of events by type.
 ENDS = [
     ("conformance-orchestrator-dispatch", "completed", {}, {"runOrchestrator.decided": 2, "node.dispatched": 1}),
     ("conformance-orchestrator-terminate", "completed", {}, {"runOrchestrator.decided": 1, "node.dispatched": 0}),
@@ -74,7 +74,7 @@ def seeded(host, tally):
 
 
 def channel(host, tally):
-    # Refused when it is registered, so it is not there to be run.
+    # Registration refuses it, so it cannot be run.
     reply = host.call("POST", "/v1/runs", {"workflowId": "conformance-agent-channel-dispatch"})
     tally.check("conformance-agent-channel-dispatch: a host without deployments does not take it",
                 reply.status != 404 and reply)

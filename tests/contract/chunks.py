@@ -1,4 +1,4 @@
-"""Mock providers: what readers of a stream hear, held against the published shape of a chunk."""
+"""Mock providers: the frames of a stream, checked against the published schema of a chunk."""
 import json
 
 FIXTURE = "conformance-stream-text"
@@ -6,7 +6,7 @@ TOKENS = ["Hello", " ", "world", "!"]
 USAGE = {"promptTokens": 5, "completionTokens": 4, "totalTokens": 9}
 CALL = {"id": "c1", "name": "add", "arguments": "{\"a\":1}"}
 
-# Provider, its configuration, what is said, and how the last piece of it ends.
+# Provider, its configuration, the expected text, and the finish reason of the last chunk.
 PROVIDERS = [
     ("stream-text", {"tokens": TOKENS, "delayMsPerToken": 10, "finishReason": "stop", "usage": USAGE}, TOKENS, "stop"),
     ("stream-text", {}, ["mock", " response"], "stop"),

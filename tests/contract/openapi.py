@@ -5,7 +5,7 @@ METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
 
 def resolves(document, reference):
-    """Whether a local `$ref` leads somewhere."""
+    """Whether the target of a local `$ref` exists."""
     if not reference.startswith("#/"):
         return False
     place = document
@@ -39,7 +39,7 @@ def operations(document):
 
 
 def problems(document):
-    """Everything wrong with the document."""
+    """All problems of the document."""
     found = []
     if not re.match(r"3\.1\.", str(document.get("openapi"))):
         found.append(f"openapi is {document.get('openapi')!r}, not 3.1")

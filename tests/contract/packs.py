@@ -1,4 +1,4 @@
-"""Nodes of packs: the published workflows do what their descriptions say, and tell it in the published shapes."""
+"""Nodes of packs: the published workflows behave as their descriptions say, with events in the published schemas."""
 
 GREETS, BREACHES = "conformance-wasm-pack-roundtrip", "conformance-wasm-pack-memory-cap-breach"
 

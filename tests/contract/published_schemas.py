@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds what leaves the real binary against the published OpenWOP schemas.
+"""Checks the output of the real binary against the published OpenWOP schemas.
 
     published_schemas.py --binary target/release/tandem
 
-The schemas and fixtures lie beside the repository in ../shared/openwop and are never copied. Without
+The schemas and fixtures are beside the repository in ../shared/openwop and are never copied. Without
 them, or without the Python packages `jsonschema` and `referencing`, only the checks that need
-neither are made.
+neither are run.
 """
 import argparse
 import json
@@ -50,17 +50,17 @@ RUNS = [
     ("conformance-wasm-pack-memory-cap-breach", {}, {}),
 ]
 
-# Notes under one name before the oldest are collapsed.
+# Number of notes under one name before the oldest are compacted.
 KEPT_APART = 3
 
-# Workflow, the status it waits in, and an answer; without one, every question is answered.
+# Workflow, the status it waits in, and an answer; without one, every interrupt is answered.
 QUESTIONS = [
     ("conformance-approval", "waiting-approval", {"action": "accept"}),
     ("conformance-approval", "waiting-approval", {"action": "reject"}),
     ("conformance-clarification", "waiting-input", None),
 ]
 
-# What a model says, and the fixtures it says it to: workflow, program, how the run ends, events that tell of it.
+# Programmed model answers for fixtures: workflow, program, final status, expected events.
 SENSIBLE, CUT_OFF = {"content": '{"valid": true, "result": "ok"}'}, {"content": '{"val', "stopReason": "max_tokens"}
 PROSE, REFUSAL = {"content": "I would say so."}, {"stopReason": "safety", "refusalText": "I must not."}
 MODELS = [
@@ -79,11 +79,11 @@ MODELS = [
 
 
 def as_published(event):
-    """The payload, where the published payload schemas lag behind their own prose."""
+    """The payload, adjusted where the published schemas are older than the specification text."""
     payload = event["payload"]
     if event["type"] == "channel.written" and payload.get("reducer") == "message":
-        return {**payload, "reducer": "append"}  # a reducer that declarations allow and events do not know
-    if event["type"] == "interrupt.requested":  # closed without the identity fields its description promises
+        return {**payload, "reducer": "append"}  # a reducer that is valid in declarations but not in events
+    if event["type"] == "interrupt.requested":  # closed, but without the identity fields that its description requires
         return {k: v for k, v in payload.items() if k not in ("runId", "nodeId", "interruptId", "requestedAt")}
     return payload
 
@@ -97,7 +97,7 @@ class Published:
             (schema["$id"], referencing.Resource.from_contents(schema)) for schema in loaded if "$id" in schema)
 
     def errors(self, name, document, definition=None):
-        """What a schema, or one of its definitions if it has it, holds against a document."""
+        """The errors of a document against a schema, or against one of its definitions."""
         schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
         if definition:
             if definition not in schema["$defs"]:
@@ -115,9 +115,9 @@ class Published:
 
 def discovery(host, published, tally):
     document = host.get("/.well-known/openwop", key=None)
-    document.get("implementation", {}).pop("vendorExtensionsUrl", None)  # the one stray key the protocol permits
+    document.get("implementation", {}).pop("vendorExtensionsUrl", None)  # the one additional key the protocol permits
     document.pop("capabilities", None)  # repeats the root for older clients
-    document["mcp"].pop("serverUrls")  # asked for by the brief's M-14; a later revision of the schema has it
+    document["mcp"].pop("serverUrls")  # required by M-14; a later revision of the schema has it
     tally.check("discovery", published.errors("capabilities", document))
 
 
@@ -156,7 +156,7 @@ def events(host, published, tally):
 
 
 def compaction(host, published, tally):
-    """Notes beyond what the host keeps apart become one, and the run that wrote the last says so."""
+    """Notes above the limit are compacted, and the run that wrote the last one has the event."""
     node = {"id": "w", "typeId": "vendor.tandem.memory", "name": "w", "position": {"x": 0, "y": 0},
             "inputs": {}, "config": {"action": "put", "value": "a note", "tags": ["contract"]}}
     document = {**host.get("/v1/workflows/conformance-noop"), "id": "contract-note", "nodes": [node], "edges": []}
@@ -198,7 +198,7 @@ def questions(host, published, tally):
 
 
 def critics(host, published, tally):
-    """A supervised run whose output and end a critic lets pass: its verdicts have the published shape and no content."""
+    """A supervised run whose output and end pass a verifier: the verdicts have the published schema and no content."""
     at = {"name": "n", "position": {"x": 0, "y": 0}, "inputs": {}}
     verifier = {"agentId": "core.critic", "over": ["terminate", "output"], "criteria": ["short"], "workflowId": "contract-judge"}
     plan = [{"kind": "next-worker", "nextWorkerIds": ["contract-worker"]},
@@ -233,7 +233,7 @@ def critics(host, published, tally):
 
 
 def models(host, published, tally):
-    """Nodes that ask a model, with every event of theirs, and their replays."""
+    """Model nodes, with all their events, and their replays."""
     named = host.get("/.well-known/openwop", key=None)["fixtures"]
     for workflow, program, end, wanted in MODELS:
         host.call("POST", "/v1/host/sample/test/mock-ai/program", {"nodeId": "structured-call", "program": program})
@@ -251,7 +251,7 @@ def models(host, published, tally):
 
 
 def replayed(host, published, tally, workflow, run, diverges):
-    """A replay tells the same, unless the model refuses now what it did not refuse then."""
+    """A replay has the same events, unless the model now refuses."""
     fork = host.call("POST", f"/v1/runs/{run}:fork", {"mode": "replay", "fromSeq": 0}).json["runId"]
     snapshot, log = host.ended(fork), host.events(fork)
     tally.check(f"{workflow}: events of a replay", [e for event in log for e in published.event_errors(event)][:3])
@@ -276,7 +276,7 @@ def debug_bundle(host, published, tally):
 
 
 def audit(host, published, tally):
-    host.call("GET", "/v1/host/tandem/audit/export")  # seals what there is, so that a checkpoint is in the answer
+    host.call("GET", "/v1/host/tandem/audit/export")  # seals the log, so that the response contains a checkpoint
     verdict = host.get("/v1/audit/verify?fromSeq=0&toSeq=100000")
     tally.check("audit verdict", published.errors("audit-verify-result", verdict))
     tally.check("audit verdict is good", not (verdict["chainValid"] and verdict["checkpoints"]) and [str(verdict)[:300]])
@@ -333,7 +333,7 @@ def example_documents(published, tally):
 
 
 def examples_run(host, tally):
-    """The examples are served as they are, and those without the outside world run to their end."""
+    """The examples are served unchanged, and those without outbound calls run to their end."""
     served = {path.stem for path in EXAMPLES.glob("*.json")}
     for name in sorted(served):
         tally.attempt(f"examples/{name}.json is served", lambda name=name: host.get(f"/v1/workflows/{name}"))

@@ -1,4 +1,4 @@
-"""What the public scenarios of the protocol look at beyond schemas: replays, smoke fixtures, provenance, webhooks."""
+"""Checks of the protocol's public scenarios beyond schemas: replays, smoke fixtures, provenance, webhooks."""
 import hashlib
 import json
 
@@ -6,12 +6,12 @@ from host import TERMINAL, chain, eventually, node
 
 CANARY = "openwop-conformance-canary-secret"
 CANARY_VALUE = "canary-5f1d7c0e9b2a"
-# Fixtures whose end depends on people or on a machine's clock.
+# Fixtures whose end depends on people or on the clock.
 OBSERVED = {"eventId", "timestamp", "runId"}
 
 
 def normalized(host, run):
-    """Events without ids and times; a cause is the place of the event it names."""
+    """Events without ids and times; a cause is replaced by the position of its event."""
     events = host.events(run)
     places = {event["eventId"]: at for at, event in enumerate(events)}
     interrupts = {}

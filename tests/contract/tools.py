@@ -1,4 +1,4 @@
-"""A tool server of our own, and what the published workflow that calls one does with it."""
+"""A test tool server, and the published workflow that calls it."""
 import hashlib
 import json
 
@@ -9,7 +9,7 @@ KEY = "tool-server-key-0123456789"
 
 
 def answer(_, body):
-    """`echo` gives back its text; `moan` has failed; every other tool is unknown."""
+    """`echo` returns its text; `moan` fails; every other tool is unknown."""
     method, params = body.get("method"), body.get("params") or {}
     if method == "initialize":
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
@@ -26,7 +26,7 @@ def answer(_, body):
 
 
 def server():
-    """Where it is, as the host is told, and the server."""
+    """The setting for the host, and the server."""
     outside = Outside(answer)
     return json.dumps({"conformance": {"url": outside.url, "key": KEY}}), outside
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Kills the real binary under load and looks at what is left.
+"""Kills the real binary under load and checks the stored state.
 
     kill_under_load.py --binary target/release/tandem [--seed N] [--rounds N] [--jobs N]
 
-Clients create runs with idempotency keys and insist until each is acknowledged, while the process
-is killed at seeded moments and started again. Afterwards every acknowledged run must have ended
-exactly once, with a sound log, and every effect must have kept its identity.
+Clients create runs with idempotency keys and retry until each is acknowledged, while the process
+is killed at seeded moments and restarted. Afterwards every acknowledged run must have ended
+exactly once, with a consistent log, and every effect must have kept its id.
 """
 import argparse
 import concurrent.futures
@@ -26,8 +26,8 @@ ROUNDS_OF_LOOP = 3
 
 
 def documents(outside):
-    """Workflow documents, with how often each node completes and which paths the run calls how often."""
-    def call(name):  # the port brings the run's own body, so that a request can be told apart
+    """Workflow documents, with the expected completions per node and calls per path."""
+    def call(name):  # the body comes from the run, so that requests can be distinguished
         return node(name, "vendor.tandem.http", {"body": {"type": "variable", "variableName": "order"}},
                     method="POST", url=f"{outside.url}/{name}", retry={"maxAttempts": 5, "backoffMs": 50})
     order = [{"name": "order", "type": "object"}]
@@ -53,7 +53,7 @@ def documents(outside):
 
 
 def create(host, job, kind, deadline):
-    """Insists on one run until it is acknowledged; (runId, number of tries)."""
+    """Retries one create request until it is acknowledged; returns (runId, number of attempts)."""
     body = {"workflowId": kind, "inputs": {"order": {"job": job}}}
     tries = 0
     while time.monotonic() < deadline:
@@ -81,7 +81,7 @@ def retry_until(action, deadline):
 
 
 def log_problem(events, status, completions):
-    """What is wrong with a log, if anything."""
+    """The first inconsistency of a log, or None."""
     sequences = [e["sequence"] for e in events]
     if sequences != list(range(len(events))):
         return f"sequences {sequences}"
@@ -97,13 +97,13 @@ def log_problem(events, status, completions):
 
 
 def first_problems(problems):
-    """The first few of many complaints, as one."""
+    """The first few of many problems, as one text."""
     problems = [p for p in problems if p]
     return problems and f"{len(problems)}: " + "; ".join(problems[:3])
 
 
 def effects_problem(outside, jobs, kinds):
-    """Each effect is called at least once and always under one key, which no other effect has."""
+    """Each effect is called at least once and always with one key, which no other effect has."""
     keys = defaultdict(set)
     for path, headers, body in outside.requests:
         keys[path.strip("/"), body["job"]].add(headers.get("idempotency-key"))
@@ -144,7 +144,7 @@ def main():
         jobs = {job: rng.choice(roots) for job in range(a.jobs)}
         kills = [rng.uniform(0.05, 0.9) for _ in range(a.rounds)]
         with concurrent.futures.ThreadPoolExecutor(8) as clients:
-            # Spread over the rounds, so that every kill finds runs at every stage.
+            # Spread over the rounds, so that at every kill there are runs at every stage.
             pause = sum(kills) / a.jobs * 8
 
             def work(job):

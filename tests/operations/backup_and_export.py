@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Backs up, exports and imports the store of the real binary while it works, and goes on in the copy.
+"""Backs up, exports and imports the store of the running binary, and continues in the copy.
 
     backup_and_export.py --binary target/release/tandem
 
-What was acknowledged before a copy began is in it, the audit log verifies, and an open question is answered by the link that
-was handed out before.
+Everything acknowledged before a copy started is in it, the audit log verifies, and an open interrupt can be answered with the
+link issued before.
 """
 import argparse
 import contextlib
@@ -38,7 +38,7 @@ def store(host):
 
 @contextlib.contextmanager
 def load(host, acknowledged):
-    """Callers that start runs until told to stop."""
+    """Callers that start runs until they are stopped."""
     stop = threading.Event()
 
     def work():
@@ -58,7 +58,7 @@ def load(host, acknowledged):
 
 
 def waiting(host):
-    """A run that waits for a person, with the link to its question."""
+    """A run that waits for a person, with the link to its interrupt."""
     run = host.create("refund")
     return run, eventually(lambda: link_of(host, run), what="a link")
 
@@ -68,7 +68,7 @@ def link_of(host, run):
 
 
 def check_continues(tally, name, old, new, runs, run, token):
-    """The new host has what the old one had, and the link handed out by the old one decides."""
+    """The new host has the data of the old one, and a link issued by the old one resolves the interrupt."""
     missing = [r for r in runs if new.call("GET", f"/v1/runs/{r}").status != 200]
     tally.check(f"{name}: every acknowledged run is there", missing)
     differing = [r for r in runs[:20] if old[r] != new.events(r)]
@@ -127,7 +127,7 @@ def check_all(host, binary, tally):
         finally:
             new.close()
 
-    # One run alone, into a house with runs of its own.
+    # A single run, imported into a host that has runs already.
     one = host.directory / "one.ndjson"
     command(host, "export", "--run", run, "--out", one, "--store", store(host))
     secret = "links.secret" in one.read_text()
@@ -153,7 +153,7 @@ def check_all(host, binary, tally):
 
 
 def check_exported_memory(binary, tally):
-    """A fork travels with what it can remember: at every event it knows the same there."""
+    """A fork is exported with the memory it can read: at every event the memory is the same there."""
     host, new = Host(binary), Host(binary)
     note = {"action": "put", "value": "a note"}
     put = node("put", "vendor.tandem.memory", action="put", key="k", value="v")

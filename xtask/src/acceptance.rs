@@ -1,6 +1,6 @@
-//! The black-box suite, held to two lists: the groups unexpected_passes so far, and the cases in them that
-//! wait for something not built yet. The second list only shrinks: a listed case that passes
-//! fails the task until its line is deleted.
+//! Runs the black-box suite against two lists: the groups that must pass, and the cases in them
+//! that wait for a missing feature. The second list only shrinks: if a listed case passes, the task
+//! fails until its line is deleted.
 
 use crate::Outcome;
 use crate::process::{python, release_binary, root, shared};
@@ -37,7 +37,7 @@ pub(crate) fn acceptance(arguments: &[String]) -> Outcome {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cannot start python3: {error}"))?;
-    let output = child.stdout.take().expect("it was asked for");
+    let output = child.stdout.take().expect("stdout is piped");
     let mut tally = Tally::default();
     for line in BufReader::new(output).lines() {
         let line = line.map_err(|error| format!("the suite's output broke off: {error}"))?;
@@ -46,7 +46,8 @@ pub(crate) fn acceptance(arguments: &[String]) -> Outcome {
     let status = child
         .wait()
         .map_err(|error| format!("the suite did not end: {error}"))?;
-    // 1 means that cases failed, which is ours to judge; anything else is a suite that broke.
+    // 1 means that cases failed, which is evaluated below; any other code means that the suite
+    // itself broke.
     if !status.success() && status.code() != Some(1) {
         return Err(format!("the suite ended with {status}"));
     }
@@ -108,7 +109,7 @@ impl Tally {
     }
 }
 
-/// The suite's own closing line does not know what waits.
+/// The suite's own total does not account for waiting cases, so it is not printed.
 fn is_total(line: &str) -> bool {
     line.contains(" passed, ") && line.contains(" failed, ")
 }
@@ -125,7 +126,7 @@ fn only(arguments: &[String]) -> Result<Vec<String>, String> {
     Ok(chosen)
 }
 
-/// Case to reason. A line without a reason is refused: nobody could tell when it may go.
+/// Case to reason. A line without a reason is refused: nobody could see when to delete it.
 fn waiting() -> Result<BTreeMap<String, String>, String> {
     let mut cases = BTreeMap::new();
     for line in lines(WAITS)? {

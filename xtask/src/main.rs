@@ -1,7 +1,7 @@
 //! Every task a contributor runs. `cargo xtask` lists them; CI runs the same ones.
 //!
-//! Nothing has to be installed beforehand: a task that needs more than Rust and Python says so and
-//! what to do. Only `std` and `serde_json`, so that the first `cargo xtask` starts in seconds.
+//! Nothing has to be installed first: a task that needs more than Rust and Python prints what to
+//! do. Only `std` and `serde_json` are used, so that the first `cargo xtask` starts in seconds.
 
 #![allow(clippy::print_stdout)]
 
@@ -16,7 +16,7 @@ mod tidy;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A task fails with the one line that tells what to do about it.
+/// The error is one line that tells the user what to do.
 type Outcome = Result<(), String>;
 
 struct Task {

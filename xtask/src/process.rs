@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The workspace, wherever `cargo xtask` was called from.
+/// The root of the workspace, whatever the current directory is.
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    let parent = manifest.parent().expect("xtask lies inside the workspace");
+    let parent = manifest.parent().expect("xtask is inside the workspace");
     parent.to_owned()
 }
 
-/// The shared acceptance material, which lies beside the repository and is not part of it.
+/// The shared acceptance material. It is beside the repository, not part of it.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let path = root().parent()?.join("shared").join(name);
     path.exists().then_some(path)
@@ -22,8 +22,8 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
-    // What the outer cargo says about xtask would look like a change to build scripts that watch
-    // these variables (ring's does), and rebuild a third of the tree each way.
+    // Build scripts that watch these variables (for example ring's) would see a change and rebuild
+    // a third of the tree each time.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if OF_THIS_PACKAGE
@@ -52,7 +52,8 @@ pub(crate) fn python(script: &Path, arguments: &[String]) -> Command {
     command
 }
 
-/// Runs to the end with our own output and prints how long it took; an exit code other than 0 is a failure.
+/// Runs the command to its end with inherited output and prints how long it took. An exit code
+/// other than 0 is a failure.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let shown = show(command);
     println!("$ {shown}");
@@ -69,7 +70,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs quietly and returns what it printed.
+/// Runs without printing and returns the output.
 pub(crate) fn read(command: &mut Command) -> Result<String, String> {
     let shown = show(command);
     let output = command
@@ -97,7 +98,7 @@ fn show(command: &Command) -> String {
         .join(" ")
 }
 
-/// Where cargo puts what it builds.
+/// The target directory of cargo.
 pub(crate) fn target() -> Result<PathBuf, String> {
     let metadata = metadata()?;
     let path = metadata["target_directory"].as_str();
@@ -114,7 +115,8 @@ pub(crate) fn metadata() -> Result<serde_json::Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata is not JSON: {error}"))
 }
 
-/// Builds what the whole-house tests run, once for all of them, and returns the server binary.
+/// Builds the release binaries for tests of the whole binary, once for all of them, and returns the
+/// server binary.
 pub(crate) fn release_binary() -> Result<PathBuf, String> {
     run(&mut cargo(&[
         "build",

@@ -1,4 +1,4 @@
-//! Tasks that start the release binary and something that talks to it.
+//! Tasks that start the release binary and a script that talks to it.
 
 use crate::Outcome;
 use crate::process::{python, release_binary, root, run, target};

@@ -1,5 +1,4 @@
-//! The simulator, built with the features the tests were built with, so that nothing is compiled
-//! twice.
+//! The simulator, built with the same features as the tests, so that nothing is compiled twice.
 
 use crate::Outcome;
 use crate::process::{cargo, root, run, target};
@@ -10,7 +9,7 @@ pub(crate) fn sim(arguments: &[String]) -> Outcome {
     let program = target()?.join("debug").join("examples").join("sim");
     let mut command = Command::new(program);
     match arguments {
-        // The first N; a range A..B and a single --seed are passed on as they are.
+        // `--seeds N` means the first N; a range A..B and a single --seed are passed on unchanged.
         [flag, count] if flag == "--seeds" && !count.contains("..") => {
             command.args(["--seeds", &format!("0..{count}")])
         }

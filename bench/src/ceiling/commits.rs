@@ -1,5 +1,5 @@
-//! Commits of exactly what a no-op run stores, without a server around them: many callers grouped
-//! into one fsync by a bare loop, the same through our store, and one caller alone.
+//! Commits of exactly the data of a no-op run, without a server: many callers grouped into one
+//! fsync by a minimal loop, the same through our store, and a single caller.
 
 use crate::client::Failure;
 use crate::load::LoadResult;
@@ -18,7 +18,7 @@ use tandem_store_sqlite::SqliteStore;
 use tokio::sync::{mpsc, oneshot};
 
 const CALLERS: usize = 64;
-/// As the store groups them.
+/// The same as in the store.
 const BATCH: usize = 512;
 
 /// A run as the server stored it.
@@ -26,9 +26,9 @@ const BATCH: usize = 512;
 pub(crate) struct Stored {
     pub(crate) bodies: Vec<NewEvent>,
     row: RunRow,
-    /// The bodies as our store lays them down: those of one moment in one row.
+    /// The bodies in the store's layout: those of one moment in one row.
     log: String,
-    /// What the audit log tells of it: part of the same commit.
+    /// Its audit entry: part of the same commit.
     audit_entry: String,
 }
 
@@ -77,7 +77,7 @@ impl Stored {
     }
 }
 
-/// A file with a table each for events, runs and the audit log, and nothing else to keep up to date.
+/// A file with only tables for events, runs and the audit log, without further indexes.
 fn bare(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
@@ -151,7 +151,7 @@ fn write_groups(
         }
         transaction.commit()?;
         for (_, done) in waiting.drain(..) {
-            // A caller that left at the end of the window does not listen.
+            // A caller that ended with the window does not receive it.
             let _ = done.send(());
         }
     }
@@ -227,7 +227,7 @@ where
     Ok(all)
 }
 
-/// One caller, one commit, one fsync, again and again.
+/// One caller, one commit, one fsync, repeatedly.
 pub(crate) fn single(
     stored: &Stored,
     directory: &Path,

@@ -1,4 +1,4 @@
-//! A server that does nothing but answer, on the same stack, in a process of its own.
+//! An HTTP server that only replies, on the same stack, in its own process.
 
 use crate::client::{Connection, Failure, get};
 use crate::load::{LoadResult, Until, drive};
@@ -12,7 +12,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The child: answers every create with what it was given on its standard input.
+/// The child process: replies to every create with the body from its standard input.
 pub(crate) fn serve(arguments: &[String]) -> Result<(), Failure> {
     let [address] = arguments else {
         return Err("bench echo ADDRESS".into());
@@ -68,7 +68,7 @@ pub(crate) async fn measure(exchange: &Exchange, options: &Options) -> Result<Lo
     Ok(loaded)
 }
 
-/// Killed when no longer needed, however the measurement ends.
+/// Killed on drop, however the measurement ends.
 struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {

@@ -1,7 +1,7 @@
-//! What this machine could do at best with the same data.
+//! The best this machine could do with the same data.
 //!
-//! A shared machine is not equally fast from one minute to the next, so a ceiling is measured in
-//! turns with what stands beside it, and not once for all.
+//! The speed of a shared machine varies from minute to minute, so a ceiling is measured alternately
+//! with the value it is compared with, and not once.
 
 pub(crate) mod commits;
 pub(crate) mod echo;
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 #[derive(Default)]
 pub(crate) struct Commits {
-    /// Commits per second of many callers, by a bare loop, window by window.
+    /// Commits per second of many callers with a minimal loop, per window.
     pub(crate) grouped: Vec<f64>,
-    /// The p50 of one caller's, in milliseconds, window by window.
+    /// The p50 of a single caller's commit in milliseconds, per window.
     pub(crate) alone: Vec<f64>,
     waits: Vec<Duration>,
     waits_grouped: Vec<Duration>,
@@ -44,13 +44,13 @@ impl Commits {
         Latency::of(self.waits.clone())
     }
 
-    /// How long each of many callers waits for the bare loop.
+    /// How long each of many callers waits for the minimal loop.
     pub(crate) fn latency_grouped(&self) -> Latency {
         Latency::of(self.waits_grouped.clone())
     }
 }
 
-/// One caller's commits, two of them one after the other.
+/// Commits of one caller, timed in pairs.
 #[derive(Default)]
 pub(crate) struct Pairs(Vec<Duration>);
 
@@ -67,12 +67,12 @@ impl Pairs {
     }
 }
 
-/// For orientation: what our store and an HTTP server without any do.
+/// For orientation: the rates of our store and of an HTTP server without a store.
 pub(crate) struct ReferenceRates {
     pub(crate) through_store: f64,
-    /// Exchanges per second with a server that does nothing.
+    /// Requests per second to a server that only replies.
     pub(crate) echo: f64,
-    /// How long each of them takes.
+    /// Latency of each of them.
     pub(crate) echo_latency: Latency,
 }
 

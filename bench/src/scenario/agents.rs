@@ -1,5 +1,5 @@
 //! Supervisors and workers: what a handoff costs in commits, whether a long loop stays linear, and
-//! what many waiting families hold in memory.
+//! the memory used by many waiting run trees.
 
 use crate::client::{Connection, Failure, create, get, text_field};
 use crate::load::{Until, drive};
@@ -8,12 +8,12 @@ use crate::server::Server;
 use crate::workflows::{LONG_ITERATIONS, SHORT_ITERATIONS};
 use std::time::{Duration, Instant};
 
-/// Runs over which commits are counted.
+/// Number of runs over which commits are counted.
 const COUNTED: usize = 200;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Agents {
-    /// Commits of a supervised worker beyond those of the worker alone.
+    /// Commits of a supervised worker in addition to those of the worker alone.
     pub(crate) handoff_commits: f64,
     pub(crate) short: Loop,
     pub(crate) long: Loop,
@@ -91,7 +91,7 @@ async fn completed(server: &Server, run: &str) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
         let reply = connection.exchange(&request_bytes).await?;
-        // Its children have a status too: only the whole document tells them apart.
+        // Its children have a status too: only the parsed document distinguishes them.
         let snapshot: serde_json::Value = serde_json::from_slice(reply.body)?;
         match snapshot["status"].as_str() {
             Some("completed") => return Ok(()),
@@ -102,7 +102,7 @@ async fn completed(server: &Server, run: &str) -> Result<(), Failure> {
     }
 }
 
-/// Waits until this many runs were begun since the server started and are still under way.
+/// Waits until this many runs were created since the server started and are still running.
 async fn settled(server: &Server, live: usize) -> Result<(), Failure> {
     let began = Instant::now();
     while counter(server, "openwop_run_active").await? < live as f64 {

@@ -1,4 +1,4 @@
-//! What is done to the server, one file each.
+//! Load scenarios, one file each.
 
 pub(crate) mod agents;
 pub(crate) mod neighbour;

@@ -1,5 +1,5 @@
-//! How long a tenant waits for the creation of a run while another one attacks: calls that hang, more than the
-//! host makes at once, and writers of large runs.
+//! How long a tenant waits for the creation of a run while another tenant attacks: with hanging
+//! calls, more than the host makes at once, and with writers of large runs.
 
 use crate::client::{Connection, Failure, KEY, NEIGHBOUR_KEY, request_as, text_field};
 use crate::load::{Latency, Until, drive};
@@ -16,19 +16,19 @@ use tokio::task::JoinSet;
 
 const HANGING_CALLS: usize = 300;
 const WRITERS: usize = 8;
-/// What each large run brings along.
+/// Size of the inputs of each large run.
 const LARGE_BYTES: usize = 900_000;
-/// Samples at least, so that a p99 means something.
+/// Minimum of samples for a meaningful p99.
 const SAMPLES: usize = 500;
-/// How long a family may take before the measurement is given up.
+/// Time limit for a parent and its child.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Neighbour {
     pub(crate) quiet: Latency,
     pub(crate) attacked: Latency,
-    /// From the creation of a parent to its end after its child's, under attack.
+    /// From the creation of a parent to its end after its child, under attack.
     pub(crate) parent_and_child: Latency,
-    /// Large runs the attacker made meanwhile.
+    /// Large runs the attacker created in the meantime.
     pub(crate) large_runs: usize,
 }
 
@@ -37,7 +37,7 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Neighb
     creates(server, options.window / 4, 0).await?;
     let quiet = creates(server, span, SAMPLES).await?;
 
-    // Dropped with the attack: everything in it ends.
+    // Dropping it ends all tasks of the attack.
     let mut attack = JoinSet::new();
     let hole = black_hole(&mut attack).await?;
     let hang = json!({"workflowId": HANGING, "inputs": {"url": format!("http://{hole}/")}});
@@ -65,7 +65,7 @@ fn small(workflow: &str) -> Vec<u8> {
     post(NEIGHBOUR_KEY, &body.to_string())
 }
 
-/// Accepts connections and never answers.
+/// Accepts connections and never replies.
 async fn black_hole(attack: &mut JoinSet<()>) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -91,7 +91,7 @@ async fn large_writers(
         let (request, made) = (Arc::clone(&request), Arc::clone(&made));
         attack.spawn(async move {
             while let Ok(reply) = connection.exchange(&request).await {
-                // Being told to come back later is an answer to an attacker.
+                // Refusals are acceptable responses to an attacker.
                 made.fetch_add(usize::from(reply.status == 201), Ordering::Relaxed);
             }
         });

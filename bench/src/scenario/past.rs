@@ -1,8 +1,8 @@
-//! The past of a long run: what it remembered at an event beside what it remembers now, and forks of
-//! it beside reading its log once, with few and with many other runs reference.
+//! The past of a long run: memory at an earlier event compared with memory now, and forks compared
+//! with one read of its log, with few and with many other runs in the store.
 //!
-//! The scope is filled before the server starts, straight into the store: the way it was written does
-//! not matter here, only how much there is.
+//! The scope is written directly into the store before the server starts: only its size matters
+//! here.
 
 use crate::client::{Connection, Failure, create, get, request, text_field};
 use crate::load::{Latency, Until, drive};
@@ -16,7 +16,7 @@ use tandem_record::{MemoryEntry, MemoryOrigin, RunId, Seq, TenantId, Timestamp};
 use tandem_store::{Commit, Log, Maintenance, MemoryRow};
 use tandem_store_sqlite::SqliteStore;
 
-/// Entries of the scope, by name.
+/// Number of entries of the scope.
 const ENTRIES: u64 = 10_000;
 /// The tenant of the key the server is started with.
 const TENANT: &str = "default";
@@ -26,13 +26,13 @@ pub(crate) struct Past {
     pub(crate) events: u64,
     pub(crate) entries: usize,
     pub(crate) now: Latency,
-    /// The slowest of the moments looked at.
+    /// The slowest of the measured positions.
     pub(crate) then: Latency,
     pub(crate) log: Latency,
     pub(crate) replay: Latency,
     pub(crate) branch: Latency,
     pub(crate) others: usize,
-    /// The same with the others there.
+    /// The same with the other runs in the store.
     pub(crate) replay_beside: Latency,
     pub(crate) branch_beside: Latency,
 }
@@ -102,6 +102,7 @@ async fn fill(directory: &Path) -> Result<(), Failure> {
             written_at: Timestamp(1_700_000_000_000),
             expires_at: None,
             agent: None,
+            sensitive: false,
         };
         Ok(MemoryRow {
             tenant: TenantId::new(TENANT),
@@ -113,7 +114,7 @@ async fn fill(directory: &Path) -> Result<(), Failure> {
             body: Some(serde_json::to_string(&entry)?),
         })
     };
-    // Below the limit by as many as the run adds under names of its own.
+    // Below the limit by the number of entries the run adds.
     let rows: Result<_, Failure> = (0..ENTRIES - 10).map(row).collect();
     let commit = Commit {
         memory: rows?,
@@ -124,7 +125,7 @@ async fn fill(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for the run's end; its last sequence.
+/// Waits for the run's end; returns its last sequence.
 async fn completed(connection: &mut Connection, run: &str) -> Result<u64, Failure> {
     let request_bytes = get(&format!("/v1/runs/{run}"));
     let began = Instant::now();
@@ -179,7 +180,7 @@ async fn forks(
             let body = String::from_utf8_lossy(reply.body);
             return Err(format!("fork answered {}: {body:.300}", reply.status).into());
         }
-        // A branch goes on by itself; the next one begins when it is over.
+        // A branch continues running; the next one starts when it has ended.
         let fork = text_field(reply.body, "runId").ok_or("no fork was made")?;
         completed(connection, &fork).await?;
     }

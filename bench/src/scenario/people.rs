@@ -1,5 +1,5 @@
-//! Runs that ask a person: how long an approval takes when the person answers at once, and whether
-//! a full inbox costs more than an empty one.
+//! Runs with a question to a person: how long an approval takes when it is answered at once, and
+//! whether a full inbox costs more than an empty one.
 
 use crate::ceiling::Pairs;
 use crate::ceiling::commits::Stored;
@@ -9,15 +9,15 @@ use crate::options::Options;
 use crate::server::Server;
 use std::time::{Duration, Instant};
 
-/// Questions open before the crowd comes.
+/// Open questions before the inbox is filled.
 const FEW: usize = 100;
-/// Reads and answers measured beside each crowd.
+/// Reads and answers measured with each inbox size.
 const SAMPLE: usize = 300;
 
 pub(crate) struct People {
     /// Created, waiting at the gate, accepted, completed.
     pub(crate) round_trip: Latency,
-    /// Two bare commits, just before and just after.
+    /// Two minimal commits, just before and just after.
     pub(crate) pair: Latency,
     pub(crate) open: usize,
     pub(crate) few: Inbox,
@@ -90,7 +90,7 @@ async fn open(connection: &mut Connection) -> Result<String, Failure> {
     Ok(text_field(reply.body, "runId").ok_or("no run was created")?)
 }
 
-/// Accepts at the gate and sees that this was the end of the run.
+/// Accepts at the gate and checks that the run ended.
 async fn accept(connection: &mut Connection, run: &str) -> Result<(), Failure> {
     let path = format!("/v1/runs/{run}/interrupts/gate");
     let body = r#"{"resumeValue":{"action":"accept"}}"#;
@@ -100,7 +100,7 @@ async fn accept(connection: &mut Connection, run: &str) -> Result<(), Failure> {
         let body = String::from_utf8_lossy(reply.body);
         return Err(format!("accept answered {}: {body:.300}", reply.status).into());
     }
-    // The answer to a decision says where the run is afterwards.
+    // The response to a decision contains the run's status afterwards.
     if text_field(reply.body, "status").as_deref() == Some("completed") {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Runs from creation to completion. Creation is what callers wait for; the clock stops only when
-//! no run is left unfinished, and a sample is read back to see that it completed.
+//! Runs from creation to completion. Callers wait for the creation; the measurement ends only when
+//! all runs are complete, and a sample is read back to check that.
 
 use crate::ceiling::Commits;
 use crate::ceiling::commits::Stored;
@@ -13,15 +13,15 @@ const SAMPLE: usize = 200;
 
 pub(crate) struct Runs {
     pub(crate) per_second: f64,
-    /// Of what bare commits did right after, window by window.
+    /// Relative to minimal commits measured right after, per window.
     pub(crate) of_commits: f64,
     pub(crate) latency: Latency,
-    /// The p99 of a window in commits of one caller (p50) right after it.
+    /// The p99 of a window, in units of a single caller's commit (p50) right after it.
     pub(crate) p99_in_commits: f64,
     pub(crate) exchange: Exchange,
 }
 
-/// A request and the answer it got, for the server that does nothing.
+/// A request and its response, for the server that only replies.
 pub(crate) struct Exchange {
     pub(crate) request: Vec<u8>,
     pub(crate) answer: Vec<u8>,
@@ -80,7 +80,7 @@ pub(crate) async fn measure(
     })
 }
 
-/// What a run of the workflow leaves in the store.
+/// What a run of the workflow stores.
 pub(crate) async fn stored(workflow: &str, options: &Options) -> Result<Stored, Failure> {
     let directory = options.directory()?;
     let server = Server::start(&options.binary, directory.path()).await?;
@@ -91,7 +91,7 @@ pub(crate) async fn stored(workflow: &str, options: &Options) -> Result<Stored, 
     Stored::read(directory.path(), &run).await
 }
 
-/// How long one caller waits when there is no other.
+/// Latency of a single caller.
 pub(crate) async fn latency_alone(
     server: &Server,
     workflow: &str,
@@ -102,7 +102,7 @@ pub(crate) async fn latency_alone(
     Ok(Latency::of(loaded.latencies))
 }
 
-/// Waits until no run of the workflow is on its way.
+/// Waits until no run of the workflow is running.
 async fn all_done(server: &Server, workflow: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(server.address).await?;
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! A fresh start: how soon it answers, and how much memory it holds when nobody asks.
+//! A fresh start: the time to the first response, and memory when idle.
 
 use crate::client::Failure;
 use crate::load::median;

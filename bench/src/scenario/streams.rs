@@ -1,4 +1,4 @@
-//! Many subscribers on one busy run. Each must see every event of the log, in order, and the end.
+//! Many subscribers of one busy run. Each must get every event of the log, in order, and the end.
 
 use crate::client::{Connection, Failure, create, find, get, request, text_field};
 use crate::options::Options;
@@ -14,7 +14,8 @@ pub(crate) struct Streams {
     pub(crate) subscribers: usize,
     pub(crate) events: usize,
     pub(crate) complete: bool,
-    /// Delivered to all of them together, from the first busy moment to the last stream's end.
+    /// Delivered to all subscribers together, from the first busy moment to the end of the last
+    /// stream.
     pub(crate) per_second: f64,
 }
 
@@ -46,7 +47,7 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Stream
     })
 }
 
-/// Reads one stream to its end; the number of events, which came as 0, 1, 2, … or it is an error.
+/// Reads one stream to its end; returns the number of events, whose ids must be 0, 1, 2, …
 async fn follow(address: SocketAddr, path: String) -> Result<usize, Failure> {
     let mut stream = Connection::open(address).await?.into_stream();
     let request_bytes = request("GET", &path, "text/event-stream", "");
@@ -57,7 +58,7 @@ async fn follow(address: SocketAddr, path: String) -> Result<usize, Failure> {
         loop {
             let ended = stream.read_buf(&mut buffer).await? == 0;
             count += take_ids(&mut buffer, count)?;
-            // The connection is kept open after the body; its end is the empty chunk.
+            // The connection stays open after the body; the empty chunk ends it.
             if ended || buffer.ends_with(b"0\r\n\r\n") {
                 return Ok::<(), Failure>(());
             }
@@ -67,8 +68,8 @@ async fn follow(address: SocketAddr, path: String) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// Counts the `id:` lines and drops what was read, keeping an unfinished last line. Chunk
-/// boundaries fall between frames and can be read over.
+/// Counts the `id:` lines and drops what was read, except for an incomplete last line. Chunk
+/// boundaries are between frames and can be ignored.
 fn take_ids(buffer: &mut Vec<u8>, first: usize) -> Result<usize, Failure> {
     let mut count = 0;
     let mut at = 0;
@@ -83,7 +84,7 @@ fn take_ids(buffer: &mut Vec<u8>, first: usize) -> Result<usize, Failure> {
             count += 1;
         }
     }
-    // The last five bytes stay, to recognise the empty chunk.
+    // Keep the last five bytes, to recognise the empty chunk.
     let keep = at.min(buffer.len().saturating_sub(5));
     buffer.drain(..keep);
     Ok(count)

@@ -1,4 +1,4 @@
-//! A store full of runs that wait: they must cost neither memory, nor the start, nor new runs.
+//! A store full of waiting runs: they must not slow down the start or new runs, nor use memory.
 
 use crate::client::{Failure, create};
 use crate::load::{Until, drive};
@@ -11,7 +11,7 @@ pub(crate) struct WaitingRuns {
     pub(crate) waiting: usize,
     pub(crate) resident_mb: f64,
     pub(crate) restart_seconds: f64,
-    /// No-op runs, in the process that also held the empty store.
+    /// No-op runs, in the process that also had the empty store.
     pub(crate) per_second: f64,
 }
 

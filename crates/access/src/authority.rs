@@ -1,19 +1,21 @@
-//! Which keys a key may make, rotate and revoke.
+//! Which keys a key may create, rotate and revoke.
 //!
 //! A key is *above* another when it holds a scope the other lacks, when it is bound to no workspace or
 //! another one and the other is bound, or when it is a live key and the other a test key. Nobody makes
 //! or touches what is above them. What is made besides must not outlive its maker, nor act with a role
 //! or as a principal its maker has no say over; whoever holds [`Scope::Groups`] for the whole tenant
-//! decides who may decide, and so has a say over all of them but the reserved role.
+//! decides who may decide, and so has a say over all of them but the reserved role and the principal
+//! of the protected key. Without it a maker only makes keys for itself: two principals are two people
+//! in a quorum.
 
 use crate::{Identity, KeyRecord, NewKey, Scope, ScopeSet};
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 
-/// Lifts the bounds of conformance workflows. Handed on by holders only, and nobody holds it unless the
-/// operator says so.
+/// Permits conformance node types in workflows of any id. Only a holder can assign it, and the
+/// first holder is configured by the operator.
 pub const RESERVED_ROLE: &str = "conformance";
 
-/// Why a key may not be made, rotated or revoked by a caller.
+/// Why a caller may not create, rotate or revoke a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyChangeDenied {
     #[error("the scope {0} is not the caller's to give or take")]
@@ -26,6 +28,8 @@ pub enum KeyChangeDenied {
     Role(String),
     #[error("the caller may not say that somebody else acts through a key")]
     Principal,
+    #[error("only the principal of the tenant's first key makes keys for itself")]
+    ProtectedPrincipal,
     /// With the time the caller's own key ends.
     #[error("the key would outlive the caller's own")]
     Outlives(Timestamp),
@@ -33,7 +37,7 @@ pub enum KeyChangeDenied {
     Protected,
 }
 
-/// What a key may do, whether it exists or is yet to be made.
+/// The permissions of an existing key or of a key to be created.
 struct KeyPermissions<'a> {
     scopes: ScopeSet,
     workspace: Option<&'a WorkspaceId>,
@@ -54,7 +58,7 @@ fn check_not_above(caller: &Identity, key: &KeyPermissions<'_>) -> Result<(), Ke
     Ok(())
 }
 
-/// Whether the caller decides who may decide, in every workspace.
+/// Whether the caller manages approver groups in every workspace.
 fn manages_groups(caller: &Identity) -> bool {
     caller.scopes.contains(Scope::Groups) && caller.workspace.is_none()
 }
@@ -68,7 +72,8 @@ fn check_roles(caller: &Identity, roles: &[String]) -> Result<(), KeyChangeDenie
     }
 }
 
-/// The end of a key made by the caller: as requested, and with the caller's own key when nothing is requested.
+/// The expiry of a key created by the caller: as requested, or that of the caller's own key when
+/// nothing is requested.
 pub fn expiry_of_new_key(
     caller: &Identity,
     requested: Option<Timestamp>,
@@ -79,8 +84,40 @@ pub fn expiry_of_new_key(
     }
 }
 
-/// Whether the caller may make this key.
-pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDenied> {
+/// Who acts through a key made by the caller: as requested. When nothing is requested, the caller, unless
+/// it decides who may decide; then the key gets a principal of its own.
+pub fn principal_of_new_key(caller: &Identity, requested: Option<Principal>) -> Option<Principal> {
+    match requested {
+        None if !manages_groups(caller) => Some(caller.principal.clone()),
+        requested => requested,
+    }
+}
+
+/// Whether the caller may make a key through which `principal` acts; `None` is a new one.
+fn check_principal(
+    caller: &Identity,
+    principal: Option<&Principal>,
+    protected: Option<&KeyRecord>,
+) -> Result<(), KeyChangeDenied> {
+    if principal == Some(&caller.principal) {
+        return Ok(());
+    }
+    // Its keys may revoke the protected one.
+    if principal.is_some() && principal == protected.map(|key| &key.principal) {
+        return Err(KeyChangeDenied::ProtectedPrincipal);
+    }
+    match manages_groups(caller) {
+        true => Ok(()),
+        false => Err(KeyChangeDenied::Principal),
+    }
+}
+
+/// Whether the caller may make this key, given the one that is [`protected`].
+pub fn may_create_key(
+    caller: &Identity,
+    new: &NewKey,
+    protected: Option<&KeyRecord>,
+) -> Result<(), KeyChangeDenied> {
     let permissions = KeyPermissions {
         scopes: new.scopes,
         workspace: new.workspace.as_ref(),
@@ -88,26 +125,32 @@ pub fn may_create_key(caller: &Identity, new: &NewKey) -> Result<(), KeyChangeDe
     };
     check_not_above(caller, &permissions)?;
     check_roles(caller, &new.roles)?;
-    let own = |name: &Principal| *name == caller.principal;
-    if !new.principal.as_ref().is_none_or(own) && !manages_groups(caller) {
-        return Err(KeyChangeDenied::Principal);
-    }
+    check_principal(caller, new.principal.as_ref(), protected)?;
     expiry_of_new_key(caller, new.expires_at).map(drop)
 }
 
-/// Whether the caller may have a second key like this one, which acts as the same principal.
-pub fn may_rotate_key(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied> {
+/// Whether the caller may have a second key like this one, which acts as the same principal, given the
+/// one that is [`protected`].
+pub fn may_rotate_key(
+    caller: &Identity,
+    key: &KeyRecord,
+    protected: Option<&KeyRecord>,
+) -> Result<(), KeyChangeDenied> {
     check_reach(caller, key)?;
     check_roles(caller, &key.roles)?;
-    // Who acts through a key matters where it decides.
-    let decides = ScopeSet::from_stored(&key.scopes).contains(Scope::ApprovalsRespond);
-    if decides && key.principal != caller.principal && !manages_groups(caller) {
-        return Err(KeyChangeDenied::Principal);
+    let outcome = check_principal(caller, Some(&key.principal), protected);
+    // Who acts through a key matters where it decides, and where it starts what others decide.
+    let scopes = ScopeSet::from_stored(&key.scopes);
+    let person_matters =
+        scopes.contains(Scope::ApprovalsRespond) || scopes.contains(Scope::RunsCreate);
+    match outcome {
+        Err(KeyChangeDenied::Principal) if !person_matters => Ok(()),
+        outcome => outcome,
     }
-    Ok(())
 }
 
-/// Whether the caller may revoke this key of its tenant, given the one that is [`protected`].
+/// Whether the caller may revoke this key of its tenant. `protected` is the key that [`protected`]
+/// returns.
 pub fn may_revoke_key(
     caller: &Identity,
     key: &KeyRecord,
@@ -141,9 +184,9 @@ fn check_reach(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied
     check_not_above(caller, &permissions)
 }
 
-/// The key of a tenant that nobody else may take away, so that somebody can always administer its
-/// keys: the one the operator configured, else the oldest that administers keys in every workspace, of
-/// several made in one millisecond the one with the most scopes.
+/// The key of a tenant that no other principal may revoke, so that the tenant's keys can always be
+/// administered: the key the operator configured, else the oldest key that administers keys in
+/// every workspace. Of several created in one millisecond it is the one with the most scopes.
 pub(crate) fn protected(
     keys: Vec<KeyRecord>,
     configured: impl Fn(&str) -> bool,

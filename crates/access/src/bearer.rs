@@ -2,7 +2,7 @@
 
 use crate::Unauthenticated;
 
-/// Longer credentials are refused unread, so that a hostile header costs no hashing.
+/// Longer credentials are refused without hashing them.
 pub const MAX_CREDENTIAL_BYTES: usize = 512;
 
 /// The credential of an `Authorization: Bearer …` header. Other schemes are refused: accepting
@@ -18,7 +18,7 @@ pub fn bearer(header: Option<&str>) -> Result<&str, Unauthenticated> {
     }
 }
 
-/// Whether a text can travel as a bearer credential at all.
+/// Whether a text can be sent as a bearer credential.
 pub(crate) fn is_presentable(credential: &str) -> bool {
     !credential.is_empty()
         && credential.len() <= MAX_CREDENTIAL_BYTES

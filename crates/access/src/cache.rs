@@ -1,10 +1,11 @@
-//! Positive key lookups, remembered for a few seconds so that the hot path reads no store.
+//! A cache of successful key lookups with a time to live of a few seconds, so that the hot path
+//! does not read the store.
 //!
 //! Invariants:
-//! - Only keys that were found are kept, so guessing cannot push real callers out.
-//! - A revocation made through this process is seen at once; one made elsewhere, within the time
-//!   to live.
-//! - Expiry is judged on every hit: the cache remembers a record, not a verdict.
+//! - Only keys that were found are cached, so guesses cannot evict real callers.
+//! - A revocation through this process takes effect at once; one made elsewhere, within the time to
+//!   live.
+//! - Expiry is checked on every hit: the cache holds a record, not a verdict.
 
 use crate::Identity;
 use crate::digest::Digest;
@@ -23,8 +24,8 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<Digest, Entry>,
-    /// Counts invalidations. A lookup that epoch_at_read before one must not be remembered after it: it
-    /// may have read the record as it was before the revocation.
+    /// Counts invalidations. A lookup that started before an invalidation must not be cached after
+    /// it: it may have read the record as it was before the revocation.
     epoch: u64,
 }
 
@@ -33,7 +34,7 @@ struct Entry {
     cached_at: Timestamp,
 }
 
-/// Proof of when a store read epoch_at_read; see [`Inner::epoch`].
+/// The epoch at which a store read started; see [`Inner::epoch`].
 pub(crate) struct CacheEpoch(u64);
 
 impl Cache {
@@ -99,7 +100,7 @@ impl Inner {
 }
 
 impl Entry {
-    /// A clock that went back makes an entry stale rather than immortal.
+    /// An entry is stale when the clock went back, so that it cannot live forever.
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.cached_at <= now && now.ms_since(self.cached_at) < TIME_TO_LIVE_MS
     }

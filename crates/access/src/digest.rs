@@ -1,10 +1,10 @@
-//! The one way a secret becomes something that may be stored or used as a map key.
+//! The only conversion of a secret to something that may be stored or used as a map key.
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 
-/// SHA-256 of a secret. A fast hash is enough because secrets here are random and long, which
-/// [`crate::Keyring::import`] insists on for the ones it did not make.
+/// SHA-256 of a secret. A fast hash is enough because secrets here are random and long;
+/// [`crate::Keyring::import`] requires that of secrets it did not generate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Digest([u8; 32]);
 
@@ -32,13 +32,13 @@ impl Digest {
         &self.0
     }
 
-    /// Takes the same time wherever the two differ.
+    /// Takes the same time wherever the first difference is.
     pub(crate) fn matches_hex(self, stored: &str) -> bool {
         constant_time_eq(self.to_hex().as_bytes(), stored.as_bytes())
     }
 }
 
-/// Constant-time equality; only the lengths may be learned from timing.
+/// Constant-time equality; timing reveals only the lengths.
 pub(crate) fn constant_time_eq(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }

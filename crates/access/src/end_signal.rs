@@ -1,19 +1,19 @@
-//! Tells whoever acts on a key or a session for long that it is no more.
+//! Signals the end of a key or session to long-running users of it, such as streams.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Below this many, keys nobody listens for any more are not looked for.
+/// Unused listener entries are pruned only above this number.
 const PRUNED_ABOVE: usize = 64;
 
-/// Becomes true when the key is revoked, or the session closed, that it was given for.
+/// Resolves when the key it was created for is revoked, or the session is closed.
 #[derive(Clone, Debug)]
 pub struct EndSignal(watch::Receiver<()>);
 
 impl EndSignal {
-    /// Nothing is ever sent: the end is told by the sender's going away.
+    /// Nothing is ever sent: dropping the sender is the signal.
     pub(crate) fn channel() -> (watch::Sender<()>, Self) {
         let (sender, receiver) = watch::channel(());
         (sender, Self(receiver))
@@ -29,7 +29,7 @@ impl EndSignal {
     }
 }
 
-/// Who listens for the end of which key.
+/// Listeners for the end of a key, by key.
 #[derive(Default)]
 pub(crate) struct Listeners {
     by_key: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
@@ -41,7 +41,7 @@ impl Listeners {
         if let Some(sender) = by_key.get(key_id) {
             return EndSignal(sender.subscribe());
         }
-        // Doubling keeps the cost of looking small beside that of listening.
+        // Pruning only when the map would grow keeps its amortized cost small.
         if by_key.len() >= PRUNED_ABOVE && by_key.len() == by_key.capacity() {
             by_key.retain(|_, sender| sender.receiver_count() > 0);
         }

@@ -1,4 +1,4 @@
-//! The caller, as far as the host cares: where they belong, who acts, what they may do.
+//! The authenticated caller: tenant, workspace, principal and scopes.
 
 use crate::{Scope, ScopeSet};
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use tandem_record::{
 };
 use tandem_store::KeyRecord;
 
-/// Cheap to clone, and free of secrets: it may be logged.
+/// Cheap to clone. Holds no secret, so it may be logged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
-    /// The key that was presented; safe to log and to audit.
+    /// The id of the presented key; safe to log and to audit.
     pub key_id: Arc<str>,
-    /// Shared by every key of one rotation, so that who acts outlives a key.
+    /// Shared by every key of one rotation, so that a principal outlives a single key.
     pub principal: Principal,
-    /// Whose data it may touch.
+    /// The tenant whose data the caller may access.
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
     pub scopes: ScopeSet,
     pub roles: Arc<[String]>,
-    /// Test keys must not touch live data, nor the reverse.
+    /// Test keys must not access live data, and live keys must not access test data.
     pub test_key: bool,
-    /// When the key behind this identity ends; a browser session ends with it.
+    /// When the key expires; a browser session ends with it.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The key is good but lacks a scope.
+/// The key is valid but lacks a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key lacks the scope {scope}")]
 pub struct Denied {
     pub scope: Scope,
 }
 
-/// Which kind of key a stored record is. The record has no column for it, so the key's public id
-/// says it, as the secret's prefix does to its holder.
+/// Prefix of a live key's public id. The stored record has no column for the kind of a key, so the
+/// id carries it, like the prefix of the secret.
 pub(crate) const LIVE_ID: &str = "key_live_";
 pub(crate) const TEST_ID: &str = "key_test_";
 
-/// What a tenant's name ends in on the side of its test keys. Everything is kept by tenant, so a
-/// name of its own keeps the two sides apart and shows on everything made there.
+/// Suffix of the tenant name for data of test keys. All data is stored by tenant, so a separate
+/// name keeps test data and live data apart and is visible on everything created there.
 const TEST_TENANT_SUFFIX: &str = "~test";
 
 /// The role of a tenant that runs conformance tests.
 const CONFORMANCE_ROLE: &str = "conformance";
-/// Tenants that may have keys which act in this one.
+/// Tenants whose keys may act in this one.
 pub(crate) fn key_tenants(tenant: &TenantId) -> impl Iterator<Item = TenantId> {
     let live = tenant
         .as_str()
@@ -71,7 +71,7 @@ impl Identity {
         }
     }
 
-    /// Whose data the caller may touch: its workspace's, or all of its tenant's.
+    /// The data the caller may access: that of its workspace, or of its whole tenant.
     pub fn partition(&self) -> Partition {
         Partition {
             tenant: self.tenant.clone(),
@@ -79,8 +79,8 @@ impl Identity {
         }
     }
 
-    /// The same tenant on the side this key does not act on: of a test key the live tenant, of a
-    /// live key the tenant of its test keys.
+    /// The tenant for the other kind of key: for a test key the live tenant, for a live key the
+    /// tenant of its test keys.
     pub fn counterpart_tenant(&self) -> TenantId {
         match self.test_key {
             true => self.key_tenant(),
@@ -88,7 +88,7 @@ impl Identity {
         }
     }
 
-    /// The tenant that has the key itself, whichever side the key is for.
+    /// The tenant that owns the key, for test and live keys alike.
     pub fn key_tenant(&self) -> TenantId {
         let side = self.tenant.as_str().strip_suffix(TEST_TENANT_SUFFIX);
         match side.filter(|_| self.test_key) {
@@ -109,13 +109,13 @@ impl Identity {
         self.roles.iter().any(|held| held == role)
     }
 
-    /// Whether the tenant may run what exists for conformance tests in workflows of any id. The role
-    /// comes from the operator: a key made by another key has no role its maker lacks.
+    /// Whether the caller may run conformance node types in workflows of any id. The operator
+    /// assigns the role: a key created by another key has no role its creator lacks.
     pub fn permits_conformance(&self) -> bool {
         self.has_role(CONFORMANCE_ROLE)
     }
 
-    /// The caller as the audit log will know it.
+    /// The caller as an actor of the audit log.
     pub fn actor(&self) -> Actor {
         Actor {
             auth_method: AuthMethod::Key(Arc::clone(&self.key_id)),
@@ -125,7 +125,7 @@ impl Identity {
         }
     }
 
-    /// The triple recorded on what this caller creates.
+    /// The owner recorded on what this caller creates.
     pub fn owner(&self) -> Owner {
         Owner {
             tenant: self.tenant.clone(),

@@ -1,7 +1,7 @@
-//! API keys: made, imported, recognised, listed, rotated, revoked.
+//! API keys: created, imported, authenticated, listed, rotated, revoked.
 //!
-//! A rotation is a second key for the same principal. Both work until the old one is revoked or
-//! expires, which is the grace window a deployment needs to swap a key without an outage.
+//! A rotation creates a second key for the same principal. Both work until the old one is revoked
+//! or expires. A deployment can swap a key in that time without an outage.
 
 use crate::authority;
 use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::end_signal::{EndSignal, Listeners};
 use crate::identity::{Identity, LIVE_ID, TEST_ID, key_tenants};
-use crate::run_reader_cache::{RunReaderCache, later_expiry};
+use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
 use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::secret::{random_bytes, random_token};
 use crate::{Scope, ScopeSet};
@@ -23,13 +23,13 @@ use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
 /// Longest name of a tenant or workspace.
 const MAX_NAME_CHARS: usize = 256;
 
-/// What a new key should be.
+/// The properties of a key to create.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     pub name: String,
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
-    /// Who acts through the key; a principal of its own when `None`.
+    /// The principal of the key; a new one when `None`.
     pub principal: Option<Principal>,
     pub scopes: ScopeSet,
     pub roles: Vec<String>,
@@ -57,7 +57,8 @@ impl NewKey {
     }
 }
 
-/// Why a credential is not accepted. Always the caller's problem, never the store's.
+/// Why a credential is not accepted. The caller can correct it; a store fault is never reported
+/// this way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthenticated {
     #[error("no Authorization header")]
@@ -72,7 +73,7 @@ pub enum Unauthenticated {
     Revoked,
 }
 
-/// A store in trouble must not look like a wrong key: one is the caller's to mend, one is not.
+/// A store fault must not look like a wrong key: the caller can correct only the latter.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AuthenticateError {
     #[error(transparent)]
@@ -81,7 +82,7 @@ pub enum AuthenticateError {
     Fault(#[from] Fault),
 }
 
-/// Why a key was not made.
+/// Why a key was not created.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum KeyError {
     #[error("the secret is too short: at least {MIN_SECRET_BYTES} characters are needed")]
@@ -93,12 +94,12 @@ pub enum KeyError {
     UnusableSecret,
     #[error("the key would already be expired")]
     AlreadyExpired,
-    /// Such a name would stand for all of them.
+    /// Such a name would stand for every tenant or workspace.
     #[error("a tenant or workspace needs a name of 1 to {MAX_NAME_CHARS} characters")]
     InvalidName,
     #[error("there is no such key")]
     NotFound,
-    /// A dead key has no grace window left to rotate in.
+    /// An inactive key cannot be rotated.
     #[error("the key is revoked or expired; make a new one instead")]
     Inactive,
     #[error(transparent)]
@@ -109,7 +110,7 @@ pub struct Keyring {
     store: Arc<dyn Keys>,
     cache: Cache,
     listeners: Listeners,
-    readers: RunReaderCache,
+    principal_scopes: PrincipalScopeCache,
     /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
@@ -120,12 +121,12 @@ impl Keyring {
             store,
             cache: Cache::default(),
             listeners: Listeners::default(),
-            readers: RunReaderCache::default(),
+            principal_scopes: PrincipalScopeCache::default(),
             configured: Mutex::default(),
         }
     }
 
-    /// Makes a key. The secret exists only in the answer.
+    /// Creates a key. The secret exists only in the return value.
     pub async fn mint(
         &self,
         new: NewKey,
@@ -150,8 +151,8 @@ impl Keyring {
     }
 
     /// Registers a secret the operator chose. Importing the same secret again changes nothing and
-    /// returns the record as it stands, even revoked: a restart must not revive a revoked key.
-    /// It is the host that makes it, on the word of its configuration.
+    /// returns the record as it is, even if revoked: a restart must not reactivate a revoked key.
+    /// The audit log names the host as the actor.
     pub async fn import(
         &self,
         secret: &str,
@@ -213,11 +214,11 @@ impl Keyring {
         };
         let audit = key_created_draft(&record, rotated, by, now);
         self.store.put_key(record.clone(), audit).await?;
-        self.readers.clear();
+        self.principal_scopes.clear();
         Ok(record)
     }
 
-    /// The key of a tenant that no other may take away; see [`authority::protected`].
+    /// The key of a tenant that no other principal may revoke; see [`authority::protected`].
     pub async fn protected(
         &self,
         tenant: &TenantId,
@@ -232,17 +233,18 @@ impl Keyring {
         ))
     }
 
-    /// Whether a principal has a good key that may read runs of the partition. What was set up in
-    /// its name and goes on without it, such as a subscription, asks before it hands out contents.
-    /// Seen at once when keys change through this process, and elsewhere within seconds.
-    pub async fn may_read_runs(
+    /// Whether a principal has a good key with this scope that covers the partition. What was set up
+    /// in its name and goes on without it, such as a subscription, a callback or a link, checks this
+    /// before it acts. Changes of keys through this process count at once, others within seconds.
+    pub async fn holds_scope(
         &self,
         principal: &Principal,
+        scope: Scope,
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let cache_key = (principal.clone(), of.clone());
-        let epoch_at_read = match self.readers.get(&cache_key, now) {
+        let cache_key = (principal.clone(), scope, of.clone());
+        let epoch_at_read = match self.principal_scopes.get(&cache_key, now) {
             Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
             Err(epoch_at_read) => epoch_at_read,
         };
@@ -255,18 +257,17 @@ impl Keyring {
                     && !has_ended(key.expires_at, now)
             });
             for identity in good.map(Identity::of_key) {
-                if identity.require_scope(Scope::RunsRead).is_ok()
-                    && identity.partition().covers(of)
-                {
+                if identity.require_scope(scope).is_ok() && identity.partition().covers(of) {
                     end = later_expiry(end, Some(identity.expires_at));
                 }
             }
         }
-        self.readers.put(cache_key, end, epoch_at_read, now);
+        self.principal_scopes
+            .put(cache_key, end, epoch_at_read, now);
         Ok(end.is_some())
     }
 
-    /// Who presents this credential.
+    /// Authenticates a credential.
     pub async fn authenticate(
         &self,
         presented: &str,
@@ -281,8 +282,8 @@ impl Keyring {
             Err(epoch_at_read) => epoch_at_read,
         };
         let record = self.store.key_by_hash(&digest.to_hex()).await?;
-        // The store's lookup need not compare in constant time, or even compare case exactly;
-        // this does.
+        // The store's lookup need not compare in constant time or by exact case; this comparison
+        // does.
         let record = record
             .filter(|record| digest.matches_hex(&record.hash))
             .ok_or(Unauthenticated::Unknown)?;
@@ -311,18 +312,18 @@ impl Keyring {
     ) -> Result<bool, Fault> {
         let audit = AuditDraft::new(now, Some(tenant), by, "key.revoked", key_id, Object::new());
         let revoked = self.store.revoke_key(tenant, key_id, now, audit).await;
-        // Also after a fault: the store may have revoked the key before it failed to say so.
+        // Also after a fault: the store may have revoked the key before it failed.
         self.cache.remove_key(key_id);
-        // A tenant without such a key ends nobody's streams.
+        // `Ok(false)` means the tenant has no such key, so no stream ends.
         if !matches!(revoked, Ok(false)) {
             self.listeners.end(key_id);
         }
-        self.readers.clear();
+        self.principal_scopes.clear();
         revoked
     }
 
-    /// Tells when the key of `identity`, which just presented `secret`, is revoked. Expiry is the
-    /// listener's own to watch.
+    /// A signal for the revocation of the key of `identity`, which was just authenticated with
+    /// `secret`. The listener checks expiry itself.
     pub async fn listen(
         &self,
         identity: &Identity,
@@ -330,13 +331,13 @@ impl Keyring {
         now: Timestamp,
     ) -> Result<EndSignal, AuthenticateError> {
         let ended = self.listeners.listen(&identity.key_id);
-        // It may have been revoked before anybody listened.
+        // The key may have been revoked before the listener was registered.
         self.authenticate(secret, now).await?;
         Ok(ended)
     }
 
-    /// Makes another key for the same principal, with the same tenant, scopes and roles. The old
-    /// one stays as it is.
+    /// Creates another key for the same principal, with the same tenant, scopes and roles. The old
+    /// key is not changed.
     pub async fn rotate(
         &self,
         tenant: &TenantId,
@@ -375,7 +376,7 @@ impl Keyring {
     }
 }
 
-/// What the audit log says of a new key: what it may do, never what opens it.
+/// The audit entry of a new key: its permissions, never its secret.
 fn key_created_draft(
     key: &KeyRecord,
     rotated: Option<&str>,

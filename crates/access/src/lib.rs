@@ -1,16 +1,16 @@
-//! Who is calling and what they may do: API keys, scopes, request rates, the browser's sign-in, and
-//! who may decide a question.
+//! Authentication and authorization: API keys, scopes, request rates, browser sign-in, and who may
+//! decide an interrupt.
 //!
-//! It knows nothing of HTTP beyond the value of one `Authorization` header, and nothing of runs:
-//! whether a run belongs to the caller's tenant is settled where the run is loaded. Every time is
+//! This crate does not depend on HTTP beyond the value of one `Authorization` header, and not on
+//! runs: the code that loads a run checks that it belongs to the caller's tenant. Every time is
 //! passed in; this crate reads no clock.
 //!
 //! Invariants:
-//! - A secret is shown once, when it is made. Only its SHA-256 is stored, compared or cached.
+//! - A secret is shown once, when it is created. Only its SHA-256 is stored, compared or cached.
 //! - No type that holds a secret prints it: `Debug` of [`Secret`] is `Secret(…)`.
-//! - "I do not know you" ([`Unauthenticated`]), "you may not" ([`Denied`]) and "the store is in
-//!   trouble" ([`tandem_store::Fault`]) are never confused with one another.
-//! - Everything kept in memory (cache, buckets, codes, sessions) has a limit.
+//! - Authentication failure ([`Unauthenticated`]), missing permission ([`Denied`]) and store fault
+//!   ([`tandem_store::Fault`]) are separate types and never mixed up.
+//! - Everything held in memory (cache, buckets, codes, sessions) has a limit.
 
 mod authority;
 mod bearer;
@@ -22,9 +22,9 @@ mod keyring;
 mod link;
 mod login;
 mod policy;
+mod principal_scope_cache;
 mod rate;
 mod roster;
-mod run_reader_cache;
 mod scope;
 mod secret;
 mod sessions;
@@ -35,7 +35,7 @@ mod tests;
 
 pub use authority::{
     KeyChangeDenied, RESERVED_ROLE, expiry_of_new_key, may_create_key, may_revoke_key,
-    may_rotate_key,
+    may_rotate_key, principal_of_new_key,
 };
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use end_signal::EndSignal;
@@ -51,5 +51,5 @@ pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};
 pub use webhook::{WebhookKeys, fingerprint, signature, signed_time};
 
-// What listing and minting hand out, so that callers need not name the store.
+// Returned by list and mint, so that callers need not depend on the store.
 pub use tandem_store::KeyRecord;

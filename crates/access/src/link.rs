@@ -1,17 +1,18 @@
 //! Signed links: a token that shows one question and may answer it. The signature is the
-//! credential; the fixed algorithm leaves nothing to negotiate.
+//! credential. The algorithm is fixed, so there is nothing to negotiate.
 
+use crate::Scope;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use tandem_record::{InterruptId, InterruptView, NodeId, RunId, Timestamp};
+use tandem_record::{InterruptId, InterruptView, NodeId, Principal, RunId, Timestamp};
 
-/// A link lives for one to two of these, and stays the same within one.
+/// A link is valid for one to two windows, and is the same within one window.
 const WINDOW_MS: u64 = 15 * 60 * 1000;
 
-/// What a link stands for.
+/// What a link grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkClaims {
@@ -20,15 +21,20 @@ pub struct LinkClaims {
     pub interrupt_id: InterruptId,
     pub expires_at: Timestamp,
     pub intent: LinkIntent,
+    /// The principal it was issued to. The link works while that principal has a good key with the
+    /// scope it takes; absent in links of releases before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issued_to: Option<Principal>,
 }
 
 impl LinkClaims {
-    /// A link to a question `run` waits for, as it is given out `now`: never longer than the question
-    /// itself can be answered.
+    /// A link issued at `now` for an open interrupt of `run`. It never expires later than the
+    /// interrupt.
     pub fn for_interrupt(
         run: &RunId,
         open: &InterruptView,
         intent: LinkIntent,
+        issued_to: Option<&Principal>,
         now: Timestamp,
     ) -> Self {
         let requested_at = open.interrupt.requested_at;
@@ -44,6 +50,7 @@ impl LinkClaims {
             interrupt_id: open.interrupt.id.clone(),
             expires_at: open.deadline.map_or(end, |deadline| deadline.min(end)),
             intent,
+            issued_to: issued_to.cloned(),
         }
     }
 }
@@ -56,7 +63,7 @@ pub enum LinkIntent {
 }
 
 impl LinkIntent {
-    /// What a link is good for in the hands of somebody who may answer, or may not.
+    /// The intent of a link for somebody who may or may not answer.
     pub fn of(may_answer: bool) -> Self {
         if may_answer {
             Self::Resolve
@@ -64,14 +71,22 @@ impl LinkIntent {
             Self::Inspect
         }
     }
+
+    /// The scope that the principal of a link needs for this use of it.
+    pub fn required_scope(self) -> Scope {
+        match self {
+            Self::Resolve => Scope::ApprovalsRespond,
+            Self::Inspect => Scope::RunsRead,
+        }
+    }
 }
 
 const SECRET_BYTES: usize = 32;
 /// Longest token worth looking at.
-const MAX_TOKEN_BYTES: usize = 2048;
+const MAX_TOKEN_BYTES: usize = 4096;
 
 /// Signs with the first secret and accepts all of them, so that secrets can be rotated while old
-/// links live on.
+/// links stay valid.
 pub struct LinkSigner {
     secrets: Vec<Vec<u8>>,
 }
@@ -86,7 +101,7 @@ impl LinkSigner {
         Self { secrets }
     }
 
-    /// From what [`fresh_link_secret`] made; `None` if it is not that.
+    /// Reads what [`fresh_link_secret`] returned; `None` for anything else.
     pub fn from_stored(secret: &str) -> Option<Self> {
         let secret = URL_SAFE_NO_PAD.decode(secret).ok()?;
         (secret.len() >= SECRET_BYTES).then(|| Self::new(vec![secret]))
@@ -102,8 +117,8 @@ impl LinkSigner {
         )
     }
 
-    /// The claims of a token we signed; anything else is `None`, whatever is wrong with it. The
-    /// comparison takes the same time for every wrong signature.
+    /// The claims of a token signed here; `None` for anything else. The comparison takes the same
+    /// time for every wrong signature.
     pub fn verify(&self, token: &str) -> Option<LinkClaims> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
@@ -120,13 +135,13 @@ impl LinkSigner {
     }
 }
 
-/// A new signing secret, in the form it is stored in.
+/// A new signing secret, in its stored form.
 pub fn fresh_link_secret() -> String {
     crate::secret::random_token()
 }
 
 fn mac(secret: &[u8], payload: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC accepts a key of any length");
     mac.update(payload);
     mac
 }
@@ -142,6 +157,7 @@ mod tests {
             interrupt_id: InterruptId::new("int-1"),
             expires_at: Timestamp(1000),
             intent: LinkIntent::Resolve,
+            issued_to: Some(Principal::new("ana")),
         }
     }
 

@@ -1,7 +1,7 @@
-//! One-time login codes: what a link printed in a terminal carries into the browser.
+//! One-time login codes: part of the login link that is printed in a terminal.
 //!
-//! Invariants: a code works once, for a short time, and is kept only as a digest. Codes live in
-//! memory; a restart forgets them, and a new link costs one command.
+//! Invariants: a code works once, for a short time, and is held only as a digest. Codes are in
+//! memory only; after a restart a new link must be printed.
 
 use crate::digest::Digest;
 use crate::secret::random_token;
@@ -30,8 +30,8 @@ impl LoginCodes {
         }
     }
 
-    /// A code that signs its bearer in as `identity`. When too many are outstanding the one that
-    /// would end first is dropped.
+    /// A code that signs its bearer in as `identity`. When too many are outstanding, the one that
+    /// expires first is dropped.
     pub fn mint(&self, identity: Identity, now: Timestamp) -> Secret {
         let code = Secret::new(random_token());
         let mut pending = self.pending.lock();
@@ -55,14 +55,14 @@ impl LoginCodes {
         code
     }
 
-    /// Spends the code. `None` for unknown, used and expired codes alike: the holder of a stale
-    /// link needs a new one whichever it was.
+    /// Redeems the code once. `None` for unknown, used and expired codes alike: in each case the
+    /// user needs a new link.
     pub fn redeem(&self, code: &str, now: Timestamp) -> Option<Identity> {
         let entry = self.pending.lock().remove(&Digest::of(code))?;
         (now < entry.expires_at).then_some(entry.identity)
     }
 
-    /// Drops every code that stands for a key, when the key is revoked.
+    /// Drops every code of a key, when the key is revoked.
     pub fn remove_key(&self, key_id: &str) {
         self.pending
             .lock()

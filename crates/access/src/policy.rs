@@ -1,14 +1,14 @@
-//! Who may decide a question. The one place that weighs it, for every way in: by node, by id, by
-//! link, from the console and the command line.
+//! Who may decide an interrupt. Every entry point uses this check: by node, by id, by link, the
+//! console and the command line.
 //!
-//! A link carries no name, so it decides only where no name is asked for. Somebody who may not
-//! decide themselves may still act for somebody who may and who let them; an explicit wish to act
-//! for a person is honoured or denied, never replaced by another.
+//! A link names no principal, so it decides only where the policy requires none. A caller who may
+//! not decide may act for a delegator who may. If the request names a delegator, only that
+//! delegation counts.
 
 use crate::roster::{Decider, Person};
 use tandem_record::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial};
 
-/// A signed link is all there is.
+/// For a caller whose only credential is a signed link.
 pub fn may_decide_by_link(policy: &DecisionPolicy) -> DecisionAuthorization {
     if policy.requires_identity() {
         DecisionAuthorization::Denied(Denial::LinkTooWeak)
@@ -30,7 +30,8 @@ pub fn may_decide(policy: &DecisionPolicy, who: &Decider) -> DecisionAuthorizati
         },
         None => {
             let first = evaluate(policy, who, own);
-            // Told to speak for themselves, or able to: no need to look further.
+            // The request names a delegator, or the caller may decide: no other delegation is
+            // tried.
             if who.acting_for.is_some() || matches!(first, DecisionAuthorization::Granted(_)) {
                 return first;
             }

@@ -1,11 +1,11 @@
-//! How often a caller may knock: one token bucket per key.
+//! Request rate limits: one token bucket per key.
 //!
-//! Runs before authentication, so it is keyed by what is known then: a digest of the presented
-//! credential, or the client's address. A guesser presents a new credential every time and so
-//! gets a new bucket every time; limit failed attempts by address as well.
+//! Runs before authentication, so a bucket is keyed by what is known then: a digest of the
+//! presented credential, or the client's address. A client that guesses credentials gets a new
+//! bucket with each guess, so failed attempts must be limited by address as well.
 //!
-//! Arithmetic is in thousandths of a token, so that a rate per second adds exactly `rate` parts
-//! per millisecond and no fraction is ever lost.
+//! Arithmetic is in thousandths of a token: a rate per second adds exactly `rate` parts per
+//! millisecond, without rounding.
 
 use crate::digest::Digest;
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ impl RateKey {
         Self(key)
     }
 
-    /// IPv6 callers are counted by their /64, which is what one customer is given.
+    /// IPv6 callers are counted by their /64 prefix, which one customer usually owns.
     pub fn address(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -37,7 +37,7 @@ impl RateKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; the limit is {limit} per second, try again in {ms} ms")]
 pub struct RetryAfter {
-    /// How long until one request would be let through; at least 1.
+    /// Time until one request is accepted; at least 1.
     pub ms: u64,
     /// The sustained rate, in requests per second.
     pub limit: u32,
@@ -45,7 +45,7 @@ pub struct RetryAfter {
 
 pub struct RateLimiter {
     per_second: u32,
-    /// Parts a full bucket holds.
+    /// Parts in a full bucket.
     full: u64,
     capacity: usize,
     buckets: Mutex<HashMap<RateKey, Bucket>>,
@@ -58,8 +58,8 @@ struct Bucket {
 }
 
 impl RateLimiter {
-    /// `per_second` of 0 turns limiting off. A burst below 1 would let nothing through, so it
-    /// counts as 1.
+    /// `per_second` of 0 turns limiting off. A burst below 1 would refuse everything, so it counts
+    /// as 1.
     pub fn new(per_second: u32, burst: u32) -> Self {
         Self::with_capacity(per_second, burst, CAPACITY)
     }
@@ -87,7 +87,7 @@ impl RateLimiter {
             at_ms: now_ms,
         });
         bucket.parts = self.level(bucket, now_ms);
-        // Never back: time that was already paid out must not be paid out again.
+        // Time never goes back, so that no interval is credited twice.
         bucket.at_ms = bucket.at_ms.max(now_ms);
         match bucket.parts.checked_sub(PARTS_PER_TOKEN) {
             Some(rest) => {
@@ -109,9 +109,9 @@ impl RateLimiter {
             .min(self.full)
     }
 
-    /// A bucket that has filled up again says nothing, so those go first. If callers are so many
-    /// that this frees too little, the fullest quarter goes: they lose the least, and clearing a
-    /// quarter at once keeps the cost per request small.
+    /// Full buckets hold no information, so they are evicted first. If that frees too little, the
+    /// fullest quarter is evicted: its callers lose the least, and evicting a quarter at once keeps
+    /// the cost per request small.
     fn evict(&self, buckets: &mut HashMap<RateKey, Bucket>, now_ms: u64) {
         buckets.retain(|_, bucket| self.level(bucket, now_ms) < self.full);
         let keep = self.capacity - self.capacity.div_ceil(4);

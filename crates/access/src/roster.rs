@@ -1,12 +1,11 @@
-//! Who somebody is at this moment, as far as decisions go: roles, groups, and those who let them act
-//! in their place. Looked up when a decision is made, never earlier.
+//! Roles, groups and delegators of a person. Looked up when a decision is made, never earlier.
 
 use crate::Identity;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::{Principal, TenantId, Timestamp};
 use tandem_store::{Fault, Keys, ReadPeople};
 
-/// Groups inside groups are followed this far.
+/// Maximum depth of groups within groups.
 const MAX_NESTING: usize = 8;
 
 /// One entry of a group.
@@ -20,7 +19,7 @@ pub enum Member {
 }
 
 impl Member {
-    /// `ana`, `role:clerk` or `group:leads`; `None` when nobody is named.
+    /// `ana`, `role:clerk` or `group:leads`; `None` when the text names nobody.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = match text.split_once(':') {
             Some(("role", name)) => (Self::Role as fn(String) -> Self, name),
@@ -31,7 +30,7 @@ impl Member {
     }
 }
 
-/// Groups by name: the tenant's own, over those the host's configuration gives everybody.
+/// Groups by name. A tenant's own group overrides the configured group of the same name.
 #[derive(Clone, Debug, Default)]
 pub struct Groups(BTreeMap<String, Vec<Member>>);
 
@@ -44,7 +43,7 @@ impl Groups {
         Self(groups.into_iter().map(read).collect())
     }
 
-    /// Whether a person belongs to a group, directly, by a role or through other groups.
+    /// Whether a person is a member of a group, directly, by a role or through other groups.
     pub fn contains(&self, group: &str, person: &Person) -> bool {
         let mut visited = BTreeSet::from([group]);
         let mut level = vec![group];
@@ -70,19 +69,19 @@ pub struct Person {
     pub roles: Vec<String>,
 }
 
-/// Somebody about to decide, with everything the rules may ask about them.
+/// A person who is about to decide, with everything a decision policy can check.
 #[derive(Clone, Debug)]
 pub struct Decider {
     pub person: Person,
     pub groups: Groups,
-    /// Those who let them act in their place now.
+    /// People with a delegation to this person that is active now.
     pub delegators: Vec<Person>,
-    /// In whose place they say they act.
+    /// The delegator named in the request.
     pub acting_for: Option<Principal>,
 }
 
 impl Decider {
-    /// Looks somebody up.
+    /// Loads a person's roles, groups and delegations.
     pub async fn look_up<S: ReadPeople + Keys + ?Sized>(
         store: &S,
         shared: &Groups,

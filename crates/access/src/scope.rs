@@ -1,7 +1,8 @@
-//! What a key may do. Scopes are independent: none implies another.
+//! Scopes of a key. Scopes are independent: none implies another.
 //!
-//! Only scopes some route asks for. The first group are the protocol's names. The `tandem:` group is this host's own; the protocol
-//! forbids a host to reuse its names for other meanings.
+//! Only scopes that some route requires are listed. The first group has the protocol's names. The
+//! `tandem:` group belongs to this host; the protocol forbids a host to reuse its names for other
+//! meanings.
 
 use std::fmt;
 
@@ -39,7 +40,7 @@ scopes! {
     Keys = "tandem:keys",
     /// Groups of approvers, and delegations of others.
     Groups = "tandem:groups",
-    /// The test seams, where they are enabled at all.
+    /// The test routes, where they are enabled.
     Test = "tandem:test",
 }
 
@@ -68,7 +69,7 @@ impl fmt::Display for Scope {
 pub struct ScopeSet(u32);
 
 impl ScopeSet {
-    /// Names this version does not know are left out: an unknown name grants nothing.
+    /// Unknown names are ignored: an unknown name grants nothing.
     pub fn from_stored(names: &[String]) -> Self {
         names.iter().filter_map(|name| Scope::parse(name)).collect()
     }
@@ -77,8 +78,8 @@ impl ScopeSet {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether every scope of `other` is in here. A caller who hands out keys must not hand out
-    /// more than it holds.
+    /// Whether every scope of `other` is in this set. A caller must not create a key with more
+    /// scopes than its own.
     pub fn covers(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }

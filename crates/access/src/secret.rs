@@ -1,4 +1,4 @@
-//! Secrets: how they are made, and a type that will not print them.
+//! Secrets: how they are generated, and a type that does not print them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,7 +13,7 @@ pub const TEST_PREFIX: &str = "tdm_test_";
 /// a short one could be guessed from a stolen database.
 pub const MIN_SECRET_BYTES: usize = 16;
 
-/// Plaintext that must be shown to its owner once and to nobody else.
+/// A plaintext secret, to be shown once to its owner.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -22,7 +22,7 @@ impl Secret {
         Self(text)
     }
 
-    /// The plaintext. Named so that every place that shows a secret can be found.
+    /// The plaintext. The name makes every place that shows a secret easy to find.
     pub fn expose(&self) -> &str {
         &self.0
     }

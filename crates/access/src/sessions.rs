@@ -1,10 +1,10 @@
 //! Browser sessions of the console.
 //!
 //! Invariants:
-//! - The session id is kept only as a digest; whoever reads memory dumps cannot replay a cookie.
-//! - A session ends when it idles too long, when its key expires, when its key is revoked through
-//!   [`Sessions::close_for_key`], or with the process.
-//! - A change asked for by a browser needs the session's csrf token besides the cookie.
+//! - The session id is held only as a digest, so a memory dump does not contain a usable cookie.
+//! - A session ends when it is idle too long, when its key expires, when its key is revoked through
+//!   [`Sessions::close_for_key`], or when the process ends.
+//! - A change from a browser needs the session's CSRF token besides the cookie.
 
 use crate::digest::{Digest, constant_time_eq};
 use crate::end_signal::EndSignal;
@@ -25,7 +25,7 @@ pub struct Sessions {
 struct Entry {
     session: Session,
     last_used: Timestamp,
-    /// Dropped with the entry, which tells those who listen.
+    /// Dropped with the entry, which signals the end to listeners.
     _ended: watch::Sender<()>,
 }
 
@@ -33,13 +33,13 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct Session {
     pub identity: Identity,
-    /// Put into every form the console renders.
+    /// Included in every form the console renders.
     pub csrf: Secret,
     digest: Digest,
     ended: EndSignal,
 }
 
-/// What a new session is: `id` belongs in an `HttpOnly` cookie and nowhere else.
+/// A new session. `id` may be sent only in an `HttpOnly` cookie.
 #[derive(Clone, Debug)]
 pub struct OpenedSession {
     pub id: Secret,
@@ -47,7 +47,7 @@ pub struct OpenedSession {
 }
 
 impl Session {
-    /// Tells when the session is closed; not when it idles out or its key expires.
+    /// Signals when the session is closed; not when it expires by idle time or with its key.
     pub fn end_signal(&self) -> EndSignal {
         self.ended.clone()
     }
@@ -65,7 +65,7 @@ impl Sessions {
         }
     }
 
-    /// Opens a session. At the limit, the one unseen for longest gives way.
+    /// Opens a session. At the limit, the least recently used session is evicted.
     pub fn open(&self, identity: Identity, now: Timestamp) -> OpenedSession {
         let id = Secret::new(random_token());
         let digest = Digest::of(id.expose());
@@ -98,7 +98,7 @@ impl Sessions {
         OpenedSession { id, session }
     }
 
-    /// The session behind a cookie; being asked for keeps it from idling out.
+    /// The session of a cookie. This call resets its idle time.
     pub fn get(&self, id: &str, now: Timestamp) -> Option<Session> {
         let digest = Digest::of(id);
         let mut open = self.open.lock();
@@ -111,15 +111,15 @@ impl Sessions {
         Some(entry.session.clone())
     }
 
-    /// Whether it is still open. Looking does not keep it from idling out.
+    /// Whether the session is still open. This call does not reset its idle time.
     pub fn is_open(&self, session: &Session, now: Timestamp) -> bool {
         let open = self.open.lock();
         let entry = open.get(&session.digest);
         entry.is_some_and(|entry| self.is_alive(entry, now))
     }
 
-    pub fn close(&self, id: &str) {
-        self.open.lock().remove(&Digest::of(id));
+    pub fn close(&self, session: &Session) {
+        self.open.lock().remove(&session.digest);
     }
 
     /// Ends every session that was opened with a key, when the key is revoked.

@@ -1,7 +1,7 @@
 //! Secrets of webhooks and the signatures made with them.
 //!
 //! No secret is stored: each is derived from one key of the host, the webhook's id and the number
-//! of its rotations. Who holds the host's key can sign for every webhook; nobody else for any.
+//! of its rotations. Whoever has the host's key can sign for every webhook.
 
 use crate::secret::{Secret, random_token};
 use base64::Engine as _;
@@ -19,25 +19,25 @@ pub struct WebhookKeys {
 }
 
 impl WebhookKeys {
-    /// A new key of the host, in the form it is stored in.
+    /// A new key of the host, in its stored form.
     pub fn fresh() -> String {
         random_token()
     }
 
-    /// From what [`Self::fresh`] made; `None` if it is not that.
+    /// Reads what [`Self::fresh`] returned; `None` for anything else.
     pub fn from_stored(key: &str) -> Option<Self> {
         let key = URL_SAFE_NO_PAD.decode(key).ok()?;
         (key.len() >= KEY_BYTES).then_some(Self { key })
     }
 
-    /// 64 hexadecimal digits, the same whenever asked for.
+    /// 64 hexadecimal digits; always the same for the same arguments.
     pub fn secret(&self, webhook: &WebhookId, generation: u32) -> Secret {
         let name = format!("webhook:{webhook}:{generation}");
         Secret::new(hex(&mac(&self.key, &[name.as_bytes()])))
     }
 }
 
-/// Tells one secret from another without telling the secret.
+/// Identifies a secret without revealing it.
 pub fn fingerprint(secret: &str) -> String {
     let mut digest = hex(&Sha256::digest(secret));
     digest.truncate(FINGERPRINT_CHARS);
@@ -56,7 +56,7 @@ pub fn signature(secret: &str, time: &str, body: &[u8]) -> String {
 }
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts a key of any length");
     for part in parts {
         mac.update(part);
     }

@@ -1,12 +1,12 @@
 //! Around every request: a span, a trace context, one line in the log, two metrics. A panic in a
-//! handler is counted and answered.
+//! handler is counted and answered, and no problem leaves with a secret of the host.
 //!
-//! The line names the key by its public id and the route by its template. It never holds a
+//! The log line names the key by its public id and the route by its template. It never contains a
 //! credential, an idempotency key, a query or a body.
 
 use crate::api::SharedState;
 use crate::large_requests;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use crate::stored_response::RefusalRecorder;
 use crate::trace::Trace;
 use crate::verb;
@@ -30,7 +30,7 @@ use tracing::Instrument as _;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What is learned about the caller on the way in, for the line written on the way out.
+/// Collects the caller while the request is handled, for the log line written at its end.
 #[derive(Clone, Default)]
 pub(crate) struct AccessLogContext(Arc<Mutex<LoggedCaller>>);
 
@@ -49,8 +49,7 @@ impl AccessLogContext {
     }
 }
 
-/// Around every route. A layer of its own kind: what wraps every request is not boxed more often
-/// than once.
+/// Wraps every route. A separate layer type, so that the response future is boxed only once.
 #[derive(Clone)]
 pub(crate) struct AccessLogLayer(pub(crate) SharedState);
 
@@ -87,7 +86,7 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        // The one that is ready goes; its clone stays and is asked anew.
+        // The service that is ready handles the request; its clone replaces it.
         let next = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, next);
         Box::pin(handle_and_log(Arc::clone(&self.api), ready, request))
@@ -139,13 +138,14 @@ where
     if let (Some(refusal_recorder), Some(refused)) =
         (refusal_recorder, response.extensions_mut().remove())
     {
-        // What happens rarely is kept out of a future that is made for every request.
+        // Boxed because it is rare: the future of every request stays small.
         Box::pin(refusal_recorder.store(&api, refused)).await;
     }
+    let mut response = problem::redact(&api.runtime, response);
     let headers = response.headers_mut();
     headers.insert(TRACEPARENT, trace.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Answers belong to their caller, unless a route says otherwise.
+    // Responses are private to their caller, unless a route sets the header itself.
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
@@ -167,7 +167,7 @@ where
     Ok(response)
 }
 
-/// The panic that ended a task. A task cancelled by the runtime's shutdown has none.
+/// The payload of the panic that ended a task. A task cancelled by the runtime's shutdown has none.
 fn panic_payload(ended: JoinError) -> Box<dyn Any + Send> {
     match ended.try_into_panic() {
         Ok(payload) => payload,
@@ -175,7 +175,7 @@ fn panic_payload(ended: JoinError) -> Box<dyn Any + Send> {
     }
 }
 
-/// What a panic said, for the log.
+/// The message of a panic, for the log.
 fn panic_message(cause: &(dyn Any + Send)) -> String {
     let text = cause.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| cause.downcast_ref::<String>().cloned());

@@ -1,8 +1,9 @@
-//! What the api are built from, and what they share while they are open.
+//! The configuration of the HTTP API, and the state its handlers share.
 
 use crate::http_metrics::HttpMetrics;
 use crate::idempotency::InFlight;
 use crate::key_use::KeyUse;
+use crate::page_budget::PageBudget;
 use crate::problem::Problem;
 use crate::request_permits::RequestPermits;
 use crate::streams::StreamPermits;
@@ -21,51 +22,54 @@ use tandem_wire::v1::capabilities::WasmPacks;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Everything the host hands over to open the api.
+/// Everything the host passes in to build the HTTP API.
 pub struct ApiConfig {
     pub runtime: Runtime,
     pub keyring: Arc<Keyring>,
-    /// One-time links into the console; the host mints them.
+    /// One-time login codes for the console; the host creates them.
     pub codes: Arc<LoginCodes>,
     pub sessions: Arc<Sessions>,
     pub host: Host,
     pub settings: HttpSettings,
-    /// Workflow ids of the protocol's fixtures that really run; see [`crate::runnable_fixtures`].
+    /// Workflow ids of the protocol's fixtures that this host can run; see
+    /// [`crate::runnable_fixtures`].
     pub fixtures: Vec<String>,
-    /// May hold metrics of the host's own; those of the runtime and of HTTP are added.
+    /// May hold metrics of the host; those of the runtime and of HTTP are added.
     pub metrics: Arc<HttpMetrics>,
-    /// Becomes true when the host drains: open streams then end, so that connections can.
+    /// Becomes true when the host drains: open streams then end, so that their connections can
+    /// close.
     pub stopping: watch::Receiver<bool>,
-    /// Serves `/v1/host/tandem/test/*` and the protocol's sample seams.
+    /// Serves `/v1/host/tandem/test/*` and the protocol's sample test routes.
     pub test_seams: bool,
     pub console: bool,
-    /// Callers may ask where a run comes from.
+    /// Serves the ancestry endpoint.
     pub ancestry: bool,
-    /// How spans are exported, if they are, for discovery.
+    /// How spans are exported, for discovery; `None` when they are not.
     pub otel: Option<&'static str>,
-    /// Signs and reads links to open questions.
+    /// Signs and verifies links to open interrupts.
     pub links: LinkSigner,
-    /// Seals the audit log and signs receipts. The host lets it seal; the api only ask it.
+    /// Seals the audit log and signs receipts. Sealing is started by the host, not by the API.
     pub audit_signer: Arc<AuditSigner>,
-    /// Groups of approvers every tenant has; a tenant's own stand over them.
+    /// Configured approver groups of every tenant; a tenant's own groups override them.
     pub groups: Groups,
-    /// How nodes of packs are run, where packs are taken; for discovery.
+    /// How nodes of packs are run, for discovery; `None` without packs.
     pub packs: Option<WasmPacks>,
     /// Runs requests with large bodies; see [`crate::large_requests`].
     pub large_requests: Handle,
 }
 
-/// Who this host says it is.
+/// How this host identifies itself.
 #[derive(Clone, Debug)]
 pub struct Host {
     pub name: String,
     pub version: &'static str,
     pub host_id: String,
-    /// Where callers reach the host, without a trailing slash; `None` when only locally.
+    /// The public URL of the host, without a trailing slash; `None` when it is only reached
+    /// locally.
     pub public_url: Option<String>,
 }
 
-/// Bounds of what the api take.
+/// Limits and rates of the HTTP API.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpSettings {
     pub max_body_bytes: usize,
@@ -75,14 +79,15 @@ pub struct HttpSettings {
     /// Failed authentications per second and address.
     pub failures_per_second: u32,
     pub failure_burst: u32,
-    /// Mutating requests under way at once; the next is told to come back.
+    /// Mutating requests in progress at once; a further one gets `Retry-After`.
     pub max_mutations: usize,
-    /// For a request's body to arrive.
+    /// Time limit for receiving a request body.
     pub body_timeout: Duration,
     /// Event streams and polls open at once, over all keys.
     pub max_streams: usize,
     pub max_streams_per_key: usize,
-    /// How long answers to idempotency keys are kept. The host expires them; this advertises it.
+    /// How long stored responses to idempotency keys are kept. The host expires them; this value is
+    /// advertised.
     pub idempotency_seconds: u64,
 }
 
@@ -90,7 +95,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             max_body_bytes: 1024 * 1024,
-            // Far above what an honest caller needs; it stops loops that ran away.
+            // Far above normal use; it stops runaway clients.
             requests_per_second: 20_000,
             request_burst: 40_000,
             failures_per_second: 10,
@@ -126,14 +131,16 @@ pub(crate) struct ApiState {
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
-    /// Denials told by the audit log, by key: one that knocks all day must not fill it.
+    /// Limits audit entries about denials, by key, so that repeated denials cannot fill the audit
+    /// log.
     denials: RateLimiter,
     key_use: KeyUse,
     pub(crate) streams: Arc<StreamPermits>,
+    pub(crate) pages: PageBudget,
     pub(crate) request_permits: Arc<RequestPermits>,
     pub(crate) in_flight: InFlight,
     pub(crate) metrics: Arc<HttpMetrics>,
-    /// The API described, once the routes are known.
+    /// The OpenAPI document; set once the routes are known.
     pub(crate) openapi_json: OnceLock<Bytes>,
 }
 
@@ -162,6 +169,7 @@ impl ApiState {
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             key_use: KeyUse::default(),
+            pages: PageBudget::default(),
             streams: StreamPermits::new(settings.max_streams, settings.max_streams_per_key),
             request_permits: RequestPermits::new(settings.max_mutations),
             in_flight: InFlight::default(),
@@ -169,29 +177,29 @@ impl ApiState {
         }
     }
 
-    /// The runtime in a caller's hands.
+    /// The runtime, acting for a caller.
     pub(crate) fn runtime_of(&self, caller: &Identity) -> Runtime {
         self.runtime.acting_as(caller.actor())
     }
 
-    /// Has the audit log tell that a key is in use.
+    /// Writes an audit entry that a key is in use.
     pub(crate) async fn audit_key_use(&self, caller: &Identity) {
         if self.key_use.is_first_today(&caller.key_id, self.now()) {
             self.audit(caller, "key.used", Object::new()).await;
         }
     }
 
-    /// Has the audit log tell something about the caller's key. Nothing hangs on it.
+    /// Writes an audit entry about the caller's key. A failure is ignored.
     async fn audit(&self, caller: &Identity, action: &str, details: Object) {
         let runtime = self.runtime_of(caller);
         let tenant = Some(&caller.tenant);
         let entry = runtime.record_audit_entry(tenant, action, &caller.key_id, details);
         if let Err(fault) = entry.await {
-            tracing::warn!(%fault, action, "missing from the audit log");
+            tracing::warn!(%fault, action, "the audit entry was not written");
         }
     }
 
-    /// Refuses a caller without the scope, and has the audit log tell that it tried.
+    /// Refuses a caller without the scope, and writes an audit entry about the denial.
     pub(crate) async fn check_scope(
         &self,
         caller: &Identity,
@@ -216,7 +224,7 @@ impl ApiState {
         Err(denied.into())
     }
 
-    /// Whether where a run comes from can be asked: part of causation across hosts.
+    /// Whether the ancestry endpoint is served. It is part of causation across hosts.
     pub(crate) fn serves_ancestry(&self) -> bool {
         self.ancestry && self.runtime.agent_policy().crosses_hosts()
     }
@@ -225,8 +233,8 @@ impl ApiState {
         self.runtime.clock().now()
     }
 
-    /// The row of a run this caller may see. Another tenant's run is exactly like none; another
-    /// workspace's run is refused by name, as the protocol has it.
+    /// The row of a run this caller may see. A run of another tenant is reported like one that does
+    /// not exist. A run of another workspace gets its own error, as the protocol requires.
     pub(crate) async fn load_run(
         &self,
         caller: &Identity,
@@ -239,7 +247,7 @@ impl ApiState {
         Ok(stored)
     }
 
-    /// The same, though nothing but the row may be left of it.
+    /// The same, but also finds a run past retention, of which only the row is left.
     pub(crate) async fn load_run_or_expired(
         &self,
         caller: &Identity,
@@ -257,7 +265,8 @@ impl ApiState {
         Ok(stored)
     }
 
-    /// A question of a run this caller may see, open or closed; found by the same rules as the run.
+    /// An open or closed interrupt of a run this caller may see; the same rules apply as for the
+    /// run.
     pub(crate) async fn load_interrupt(
         &self,
         caller: &Identity,
@@ -287,8 +296,9 @@ fn check_workspace(caller: &Identity, of: Option<&WorkspaceId>) -> Result<(), Pr
     Ok(())
 }
 
-/// Why the caller's side of its tenant does not have what it asks for. `other` is the workspace of what
-/// the other side has under that id; a caller who could see it with the other kind of key is told so.
+/// Why the caller cannot find something. `other` is the workspace of a record with this id in the
+/// tenant for the other kind of key (test or live). If the caller could see that record with the
+/// other kind of key, the error says so.
 fn explain_missing(
     caller: &Identity,
     other: Option<Option<WorkspaceId>>,

@@ -1,7 +1,7 @@
-//! Request bodies: read up to a limit, then understood exactly.
+//! Request bodies: read up to a limit, then parsed strictly.
 //!
-//! A body is closed: unknown fields, trailing text and wrong types are refused with the place
-//! named, so that a caller's typo is never silently ignored.
+//! A body is closed: unknown fields, trailing text and wrong types are refused with their position,
+//! so that a typo is never silently ignored.
 
 use crate::api::HttpSettings;
 use crate::problem::Problem;
@@ -18,10 +18,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 use tandem_record::{MAX_NESTING, nests_deeper};
 
-/// How much of an oversized body is read and thrown away before the answer. A connection closed
-/// with unread bytes is reset, and the caller would never see why.
+/// How much of an oversized body is read and discarded before the response. A connection closed
+/// with unread bytes is reset, and the caller would not see the response.
 const MAX_DRAIN_BYTES: usize = 32 * 1024 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Allocated before the first byte of a body arrives.
+const FIRST_ALLOCATION_BYTES: usize = 16 * 1024;
 
 /// The whole body, or a problem when it is too large, too slow or breaks off.
 pub(crate) async fn read(
@@ -35,7 +38,7 @@ pub(crate) async fn read(
         .and_then(|value| value.to_str().ok())
         .and_then(|text| text.parse::<usize>().ok());
     if declared.is_some_and(|length| length > limit) {
-        // Who asked before sending has nothing under way that would have to be read.
+        // With `Expect: 100-continue` the client has not sent the body yet.
         if !headers.contains_key(header::EXPECT) {
             drain(body).await;
         }
@@ -48,7 +51,8 @@ pub(crate) async fn read(
 }
 
 async fn collect(mut body: Body, expected: usize, limit: usize) -> Result<Bytes, Problem> {
-    let mut whole = BytesMut::with_capacity(expected);
+    // A declared length is only a claim: memory grows with what arrives.
+    let mut whole = BytesMut::with_capacity(expected.min(FIRST_ALLOCATION_BYTES));
     while let Some(frame) = body.frame().await {
         let broken = |_| Problem::invalid("", "broke off before its end");
         let Ok(data) = frame.map_err(broken)?.into_data() else {
@@ -73,11 +77,11 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    // A caller slower than this is cut off; it is sending what nobody wants.
+    // A slower caller is cut off; its body is discarded anyway.
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
 }
 
-/// A required JSON body: one object, nested no deeper than can be kept.
+/// A required JSON body: one object, nested no deeper than can be stored.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     if body.is_empty() {
         return Err(Problem::invalid("", "is missing; a JSON object is needed"));
@@ -86,7 +90,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         let message = format!("nests deeper than {MAX_NESTING} levels of arrays and objects");
         return Err(Problem::invalid("", message));
     }
-    // Keeping track of the place costs as much as reading does; only who is refused needs to know it.
+    // Tracking the path costs as much as parsing, so it is done only after an error.
     if let Ok(ObjectOnly(parsed)) = serde_json::from_slice(body) {
         return Ok(parsed);
     }
@@ -108,8 +112,8 @@ pub(crate) fn parse_optional<T: DeserializeOwned + Default>(body: &[u8]) -> Resu
     parse(body)
 }
 
-/// An object and nothing else. Left to itself, serde also fills a struct from an array, member by
-/// member in the order of the source code.
+/// Accepts only an object. By default serde also fills a struct from an array, member by member in
+/// declaration order.
 pub(crate) struct ObjectOnly<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for ObjectOnly<T> {
@@ -132,7 +136,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// For a member that may be left out: if it is there it has its type, and `null` is none.
+/// For an optional member: if it is present it must have its type, and `null` is refused.
 pub(crate) fn present<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -141,7 +145,7 @@ where
     T::deserialize(from).map(Some)
 }
 
-/// The same for a word out of a few. Left to itself, serde also takes `{"word": null}` for one.
+/// The same for an enum. By default serde also accepts `{"word": null}` for a unit variant.
 pub(crate) fn present_enum<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -178,7 +182,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-/// What serde says, without internal type names and as the rest of a sentence about the place.
+/// serde's error message without internal type names, as the rest of a sentence about the path.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.split(", expected struct ").next().unwrap_or(&text);

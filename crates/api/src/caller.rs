@@ -1,5 +1,5 @@
-//! Who is calling: the first three checks of every request, in the protocol's order: rate,
-//! credential, scope.
+//! Authenticates the caller: the first three checks of every request, in the protocol's order:
+//! rate, credential, scope.
 
 use crate::access_log::AccessLogContext;
 use crate::api::{ApiState, SharedState};
@@ -12,10 +12,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use tandem_access::{AuthenticateError, Identity, RateKey, Scope, bearer};
 
-/// What a route demands of a key. A type and not a value, so that the check happens before the
+/// The scope a route requires. It is a type and not a value, so that the check happens before the
 /// body is read.
 pub(crate) trait RequiredScope: Send + Sync {
-    /// `None` when any good key will do.
+    /// `None` when any valid key is accepted.
     const SCOPE: Option<Scope>;
 }
 
@@ -26,7 +26,7 @@ macro_rules! required_scopes {
             const SCOPE: Option<Scope> = Some(Scope::$name);
         }
     )+
-        /// Every scope some route asks for.
+        /// Every scope that some route requires.
         #[cfg(test)]
         const REQUIRED_SCOPES: &[Scope] = &[$(Scope::$name),+];
     };
@@ -37,13 +37,13 @@ required_scopes! {
     Keys, Groups, Test, WebhooksManage,
 }
 
-/// Any good key.
+/// Any valid key.
 pub(crate) struct AnyScope;
 impl RequiredScope for AnyScope {
     const SCOPE: Option<Scope> = None;
 }
 
-/// An authenticated caller that holds the scope `N` asks for.
+/// An authenticated caller that holds the scope `N` requires.
 pub(crate) struct Caller<N> {
     identity: Identity,
     needed: PhantomData<N>,
@@ -75,8 +75,8 @@ impl<N: RequiredScope> FromRequestParts<SharedState> for Caller<N> {
     }
 }
 
-/// Limits by what was presented, then looks the credential up. Guesses are counted by address as
-/// well, because a guesser presents a new credential each time.
+/// Applies the rate limit of the presented credential, then looks the credential up. Failures are
+/// also counted by address, because a guessing client presents a new credential each time.
 pub(crate) async fn authenticate(parts: &Parts, api: &ApiState) -> Result<Identity, Problem> {
     let now = api.now();
     let now_ms = u64::try_from(now.0).unwrap_or(0);
@@ -101,7 +101,7 @@ pub(crate) async fn authenticate(parts: &Parts, api: &ApiState) -> Result<Identi
     Ok(identity)
 }
 
-/// Where the connection comes from, if the host serves with connection info.
+/// The peer address, if the host serves with connection info.
 pub(crate) fn peer_address(parts: &Parts) -> Option<IpAddr> {
     let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     info.map(|ConnectInfo(address)| address.ip())

@@ -1,9 +1,8 @@
-//! A future that is carried to its end even if the caller hangs up. A commit whose caller vanished
-//! would otherwise be durable but never announced, and its effects would wait for a lease to run
-//! out.
+//! A future that completes even if the caller disconnects. Otherwise a commit without a caller
+//! would be durable but not announced, and its effects would wait until a lease expires.
 //!
-//! The future runs as part of the request. Only when the request is dropped on the way does it become
-//! a task of its own: nearly all requests are spared the hop to another thread.
+//! The future runs inside the request. It becomes a separate task only when the request is dropped
+//! before it completes, so nearly all requests avoid the switch to another task.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,7 +21,7 @@ pub(crate) fn run_to_completion<T: Send + 'static>(
 }
 
 pub(crate) struct DetachedRequest<T: Send + 'static> {
-    /// Absent once it has ended, also by a panic.
+    /// `None` once it has ended, also by a panic.
     future: Option<BoxedFuture<T>>,
     started: bool,
 }
@@ -44,7 +43,8 @@ impl<T: Send + 'static> Future for DetachedRequest<T> {
 impl<T: Send + 'static> Drop for DetachedRequest<T> {
     fn drop(&mut self) {
         let rest = self.future.take().filter(|_| self.started);
-        // Without a runtime the process is ending, and the store takes up what is left.
+        // Without a runtime the process is ending; after a restart the work continues from the
+        // store.
         if let (Some(rest), Ok(runtime)) = (rest, Handle::try_current()) {
             runtime.spawn(rest.in_current_span());
         }
@@ -57,7 +57,7 @@ mod tests {
     use std::panic::AssertUnwindSafe;
     use tokio::sync::oneshot;
 
-    /// A future in two steps: waits to be told, then tells.
+    /// A future in two steps: it waits for a signal, then sends one.
     fn future() -> (
         oneshot::Sender<()>,
         oneshot::Receiver<()>,
@@ -66,8 +66,8 @@ mod tests {
         let (go, start) = oneshot::channel();
         let (finished, done) = oneshot::channel();
         let future = run_to_completion(async move {
-            start.await.expect("somebody says go");
-            finished.send(()).expect("somebody waits");
+            start.await.expect("the test sends the start signal");
+            finished.send(()).expect("the test waits for the end");
         });
         (go, done, future)
     }
@@ -86,7 +86,7 @@ mod tests {
         once(&mut future).await;
         drop(future);
         go.send(()).expect("it goes on");
-        done.await.expect("it came to its end");
+        done.await.expect("the future completed");
     }
 
     #[tokio::test]

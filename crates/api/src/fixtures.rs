@@ -1,34 +1,34 @@
 //! Which of the protocol's fixture workflows this host can run. Discovery lists them, so the list
-//! must be true.
+//! must be correct.
 
 use tandem_record::TenantId;
 use tandem_runtime::{
     AllowedPackTypes, Definition, Fault, PackTypes, Permissions, Runtime, ToolServers,
 };
 
-/// Fixtures that every host can run but that probe a capability beyond their node types; naming
-/// one would claim the capability.
+/// Fixtures that every host can run but that test a capability beyond their node types; listing one
+/// would claim the capability.
 const CAPABILITY_PROBES: [&str; 5] = [
-    // Packs of agents that are installed, exported and hold handoffs to a schema.
+    // Agent packs that are installed, exported and check handoffs against a schema.
     "conformance-agent-pack-install",
     "conformance-agent-pack-export",
     "conformance-agent-pack-handoff-schema-validation",
-    // Prose of a model turned into JSON by one more call.
+    // Model text turned into JSON by another model call.
     "conformance-envelope-nl-to-format-engaged",
-    // The revision of MCP that knows `server/discover`.
+    // The MCP revision with `server/discover`.
     "conformance-mcp-client",
 ];
 
 const MOCK_AGENT: &str = "core.conformance.mock-agent";
 
-/// Shared workflows with a fixture's name whose every node type is served. Ask after the operator's
-/// workflows are registered.
-/// Those that prove to have a secret run where `has_secret` says it is there.
+/// Shared workflows with the name of a fixture whose node types are all served. Call this after the
+/// operator's workflows are registered. Fixtures that need a secret are listed if `has_secret`
+/// returns true for it.
 pub async fn runnable_fixtures(
     runtime: &Runtime,
     has_secret: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, Fault> {
-    // No tenant has this name, so only what everybody sees is listed.
+    // No tenant has this name, so only shared workflows are listed.
     let nobody = TenantId::new("").into();
     let mut fixtures = Vec::new();
     for registered in runtime.workflows(&nobody).await? {
@@ -51,8 +51,8 @@ pub async fn runnable_fixtures(
     Ok(fixtures)
 }
 
-/// Whether what the fixture takes for granted exists here: the types and hooks for conformance
-/// tests, and agents where it has one speak.
+/// Whether this host has what the fixture needs: conformance node types and hooks, and agents where
+/// it uses them.
 fn is_runnable(document: &str, runtime: &Runtime) -> bool {
     let parsed = serde_json::from_str(document).unwrap_or_default();
     let permissions = Permissions {
@@ -95,7 +95,7 @@ mod tests {
                        "config": config, "inputs": {}}],
         });
         let permissions = Permissions {
-            // As documents are that were registered once.
+            // The same rules as for a document that is already registered.
             packs: AllowedPackTypes::PreviouslyAccepted,
             ..Permissions::default()
         };
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn only_fully_supported_fixtures_are_listed() {
-        // R-0023-22 (half: with everything there, those that use the mock agent are named)
+        // R-0023-22 (half: with all capabilities, fixtures with the mock agent are listed)
         assert!(served(
             "conformance-agent-reasoning",
             "core.conformance.mock-agent",

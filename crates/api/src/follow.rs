@@ -1,5 +1,5 @@
-//! Reading a log as it grows. Holds a cursor and a bell: nothing is queued for a slow reader, and
-//! a lost ring costs latency, never an event.
+//! Reads a log as it grows. Holds a cursor and a bell: nothing is queued for a slow reader, and a
+//! lost notification costs latency, never an event.
 
 use crate::api::ApiState;
 use tandem_record::{RecordedEvent, RunId, Seq};
@@ -7,7 +7,7 @@ use tandem_runtime::{Fault, PageLimit, Runtime, StoredRun};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What is read in one go. A reader that stops reading holds this much, or one event.
+/// The size of one read. A reader that does not consume holds this much, or one event.
 pub(crate) const PAGE: PageLimit = PageLimit {
     events: 512,
     bytes: 256 * 1024,
@@ -24,17 +24,17 @@ pub(crate) struct Follower {
 
 pub(crate) enum FollowUpdate {
     Events(Vec<RecordedEvent>),
-    /// Nothing happened until the time given.
+    /// No event arrived before the deadline.
     TimedOut,
-    /// The terminal event was handed out before.
+    /// The terminal event was already returned.
     Ended,
-    /// The host is going down; the reader finds the rest at another time.
+    /// The host is shutting down; the reader can continue later.
     Draining,
 }
 
 impl Follower {
-    /// Follows a run from after `cursor`. The bell is taken before anything is read, so no event
-    /// can fall in between.
+    /// Follows a run from after `cursor`. The bell is registered before the first read, so no event
+    /// is missed in between.
     pub(crate) fn new(api: &ApiState, run: &StoredRun, cursor: Option<Seq>) -> Self {
         let row = &run.row;
         Self {
@@ -47,7 +47,7 @@ impl Follower {
         }
     }
 
-    /// The next events, as soon as there are some.
+    /// Waits for the next events and returns them.
     pub(crate) async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
         loop {
             if self.ended {
@@ -65,7 +65,7 @@ impl Follower {
             tokio::select! {
                 rung = self.bell.changed() => {
                     if rung.is_err() {
-                        // The bell was taken away; a new one still rings for what comes.
+                        // The bell was removed; a new one rings for later events.
                         self.bell = self.runtime.bell().listen(&self.run);
                     }
                 }
@@ -76,7 +76,7 @@ impl Follower {
     }
 }
 
-/// Resolves when the host drains; never, when nobody can say so any more.
+/// Resolves when the host drains; never when the sender is gone.
 pub(crate) async fn wait_until_stopping(stopping: &mut watch::Receiver<bool>) {
     if stopping.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;

@@ -1,5 +1,5 @@
-//! What Prometheus is told about HTTP, beside the runtime's own numbers. Labels are route templates
-//! and status classes, so that the number of series is bounded by the routes there are.
+//! Prometheus metrics of HTTP, beside those of the runtime. Labels are route templates and status
+//! classes, so that the number of series is bounded.
 
 use axum::http::{Method, StatusCode};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -54,7 +54,7 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// Everything this process counts: requests here, the rest by the runtime.
+/// All metrics of this process: requests are counted here, the rest by the runtime.
 pub struct HttpMetrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -122,7 +122,7 @@ impl HttpMetrics {
             .observe(elapsed.as_secs_f64());
     }
 
-    /// The whole registry as OpenMetrics text.
+    /// All metrics as OpenMetrics text.
     pub async fn text(&self, runtime: &Runtime) -> Result<String, Fault> {
         let depth = runtime.store().depth().await?;
         let parked = runtime.store().count_parked().await?;
@@ -135,7 +135,7 @@ impl HttpMetrics {
     }
 }
 
-/// Methods are the caller's to invent; labels are not.
+/// Callers can invent method names; unknown ones share one label.
 fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

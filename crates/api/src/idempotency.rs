@@ -1,5 +1,5 @@
-//! Names of requests that may come twice: the storage key, the digest of what was asked, and the
-//! table of keys under way in this process.
+//! Idempotency keys of requests: the storage key, the digest of the request, and the table of keys
+//! in use in this process.
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -7,17 +7,17 @@ use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use tandem_record::Partition;
+use tandem_record::{Partition, Principal};
 use tandem_runtime::IdempotencyKey;
 use tokio::sync::OwnedMutexGuard;
 
-/// One key of one workspace, or of a tenant's own callers, at one operation. The caller's text is not
-/// kept.
+/// One key of one workspace, or of a tenant's keys without a workspace, for one operation. The
+/// caller's text is not stored.
 pub(crate) fn storage_key(caller: &Partition, operation: &str, key: &str) -> IdempotencyKey {
     let tenant = &caller.tenant;
     IdempotencyKey(hex(&Sha256::digest(match &caller.workspace {
         None => format!("{tenant}:{operation}:{key}"),
-        // Its length and NUL keep a workspace from being named like another or like a tenant.
+        // The length and NUL ensure that no two partitions have the same encoding.
         Some(workspace) => {
             let length = workspace.as_str().len();
             format!("{tenant}\0{length}\0{workspace}:{operation}:{key}")
@@ -26,9 +26,13 @@ pub(crate) fn storage_key(caller: &Partition, operation: &str, key: &str) -> Ide
 }
 
 /// What was asked: the path with its parameters, and the body in canonical form, so that a retry
-/// which merely spells the same JSON differently is still a retry.
-pub(crate) fn digest(path: &str, body: &[u8]) -> String {
+/// which merely spells the same JSON differently is still a retry. And who asked, where that matters.
+pub(crate) fn digest(principal: Option<&Principal>, path: &str, body: &[u8]) -> String {
     let mut hash = Sha256::new();
+    if let Some(principal) = principal {
+        // A path begins with a slash, so this is never taken for one.
+        hash.update(format!("{}\0{principal}\0", principal.as_str().len()));
+    }
     hash.update(path.as_bytes());
     hash.update([0]);
     match serde_json::from_slice::<Value>(body) {
@@ -37,7 +41,7 @@ pub(crate) fn digest(path: &str, body: &[u8]) -> String {
             write_sorted(&parsed, &mut canonical);
             hash.update(canonical.as_bytes());
         }
-        // Leaving an optional body out is the same as sending an empty object.
+        // An omitted optional body is the same as an empty object.
         Err(_) if body.is_empty() => hash.update(b"{}"),
         Err(_) => hash.update(body),
     }
@@ -45,7 +49,7 @@ pub(crate) fn digest(path: &str, body: &[u8]) -> String {
 }
 
 /// JSON with sorted keys. Numbers stay as they were parsed: two different large integers must not
-/// become the same request, as they would in a canonical form built on doubles.
+/// become the same request, as they would in a canonical form based on doubles.
 fn write_sorted(value: &Value, out: &mut String) {
     match value {
         Value::Object(fields) => {
@@ -82,12 +86,12 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 type Lock = Arc<tokio::sync::Mutex<()>>;
 
-/// Keys under way here. The second request with a key waits for the first and then finds its
-/// answer; requests in other processes meet in the store instead.
+/// Keys in use in this process. The second request with a key waits for the first and then finds
+/// its response; requests in other processes are detected in the store.
 #[derive(Default, Clone)]
 pub(crate) struct InFlight(Arc<Mutex<HashMap<IdempotencyKey, Lock>>>);
 
-/// The right to act under a key, until dropped.
+/// Holds a key until dropped.
 pub(crate) struct KeyGuard {
     table: InFlight,
     key: IdempotencyKey,
@@ -116,7 +120,7 @@ impl Drop for KeyGuard {
     fn drop(&mut self) {
         drop(self.guard.take());
         let mut table = self.table.0.lock();
-        // Whoever waits holds the lock's Arc too; the last one out removes it.
+        // Waiters hold the lock's Arc too; the last one removes the entry.
         if table
             .get(&self.key)
             .is_some_and(|lock| Arc::strong_count(lock) == 1)
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn digest_ignores_json_formatting_and_key_order() {
-        let of = |body: &str| digest("/v1/runs", body.as_bytes());
+        let of = |body: &str| digest(None, "/v1/runs", body.as_bytes());
         assert_eq!(
             of(r#"{"a":1,"b":{"c":2,"d":[3]}}"#),
             of(r#" {"b":{"d":[3],"c":2},"a":1}"#)
@@ -180,9 +184,13 @@ mod tests {
             assert_ne!(of(one), of(other));
         }
         assert_ne!(
-            digest("/v1/runs/a/cancel", b""),
-            digest("/v1/runs/b/cancel", b"")
+            digest(None, "/v1/runs/a/cancel", b""),
+            digest(None, "/v1/runs/b/cancel", b"")
         );
+        let by = |name: &str| digest(Some(&name.into()), "/v1/webhooks", b"");
+        assert_eq!(by("ana"), by("ana"));
+        assert_ne!(by("ana"), by("ben"));
+        assert_ne!(by("ana"), digest(None, "/v1/webhooks", b""));
     }
 
     #[tokio::test]
@@ -198,7 +206,7 @@ mod tests {
         assert!(!waiting.is_finished());
         drop(first);
         waiting.await.unwrap();
-        // A waiter that gave up leaves nothing behind either.
+        // A cancelled waiter leaves no entry either.
         let first = table.hold(&key).await;
         let late = tokio::time::timeout(std::time::Duration::ZERO, table.hold(&key));
         assert!(late.await.is_err());

@@ -1,12 +1,12 @@
-//! Which keys are in use, for the audit log: whoever rotates a key wants to know whether the old one
-//! is still needed. Told once a day for each key, not once a request.
+//! Records which keys are in use, for the audit log, so that an operator can see whether an old key
+//! is still needed. One entry per key and day, not per request.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_record::Timestamp;
 
-/// Keys remembered; when there are more, some are told more often.
+/// Keys tracked; with more keys, some are reported more than once a day.
 const MAX_TRACKED_KEYS: usize = 10_000;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
@@ -16,7 +16,7 @@ pub(crate) struct KeyUse {
 }
 
 impl KeyUse {
-    /// Whether this is the key's first use on this day, as far as this process knows.
+    /// Whether this is the key's first use on this day, as seen by this process.
     pub(crate) fn is_first_today(&self, key_id: &Arc<str>, now: Timestamp) -> bool {
         let today = now.0.div_euclid(DAY_MS);
         let mut days = self.days.lock();

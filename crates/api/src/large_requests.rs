@@ -1,6 +1,6 @@
-//! Requests with large bodies run on a runtime of their own, which the host gives a low priority. Parsing,
-//! checking and redacting a megabyte takes milliseconds without an await point; on the shared workers
-//! every other caller would wait for it.
+//! Requests with large bodies run on a separate runtime, which the host gives a low priority.
+//! Parsing, checking and redacting a megabyte takes milliseconds without an await point; on the
+//! shared workers it would delay all other callers.
 
 use axum::http::{HeaderMap, header};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinHandle};
 /// Bodies above this size are large.
 pub(crate) const LARGE_BYTES: usize = 32 * 1024;
 
-/// Whether the body is large, or of unknown length.
+/// Whether the body is large or of unknown length.
 pub(crate) fn is_large(headers: &HeaderMap) -> bool {
     match headers.get(header::CONTENT_LENGTH) {
         Some(length) => length
@@ -23,7 +23,8 @@ pub(crate) fn is_large(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Runs the handler there. It is aborted when the caller goes away, like a handler on the connection's task.
+/// Runs the handler on that runtime. It is aborted when the caller disconnects, like a handler on
+/// the connection's task.
 pub(crate) fn run_on<T: Send + 'static>(
     runtime: &Handle,
     handler: impl Future<Output = T> + Send + 'static,

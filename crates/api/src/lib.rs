@@ -1,17 +1,16 @@
-//! The HTTP api: what arrives over HTTP becomes a command or a read of the runtime, and what the
-//! runtime says becomes an answer.
+//! The HTTP API: turns requests into commands to the runtime or reads, and results into responses.
 //!
-//! Owns routes, request bodies, status codes, streams, idempotency keys, the description of the
-//! API, and the mount of the console. Refuses to know how a run is decided or stored; shapes that
-//! leave the house come from the wire crate's projections, never from here.
+//! Owns routes, request bodies, status codes, streams, idempotency keys, the OpenAPI document, and
+//! the mount of the console. Does not decide or store runs. JSON shapes come from the wire crate's
+//! projections, never from here.
 //!
 //! Every request passes the same checks in the same order: rate, credential, scope, an earlier
-//! answer, shape, visibility, state. Only [`problem`] knows which status an error has.
+//! response, shape, visibility, state. Only [`problem`] assigns an HTTP status to an error.
 //!
 //! Invariants:
-//! - An anonymous caller learns nothing about what exists.
-//! - A deed is carried to its end even when its caller hangs up.
-//! - A reader of a log holds a cursor and a bell, nothing else; it can neither slow a run down nor
+//! - An anonymous caller cannot find out what exists.
+//! - A mutation is completed even when its caller disconnects.
+//! - A reader of a log holds a cursor and a bell, nothing else; it can neither slow down a run nor
 //!   miss an event.
 
 mod access_log;
@@ -25,9 +24,11 @@ mod follow;
 mod http_metrics;
 mod idempotency;
 mod key_use;
+mod known_secrets;
 mod large_requests;
 mod mutation;
 mod openapi;
+mod page_budget;
 mod paging;
 mod params;
 mod path_params;

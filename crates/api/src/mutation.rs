@@ -1,9 +1,10 @@
-//! Requests that change something: their body, their place among those under way, and the promise
-//! that one idempotency key means one mutation.
+//! Requests that change something: their body, their permit, and the guarantee that one idempotency
+//! key means one mutation.
 //!
-//! Order: the caller is known and allowed before the body is read; an earlier answer is looked up
-//! before the body is judged; the answer is stored in the commit that does the mutation. Refusals before
-//! there is a mutation are kept on the way out (`kept.rs`); those that a retry may change never are.
+//! Order: the caller is authenticated and authorized before the body is read; an earlier response
+//! is looked up before the body is validated; the response is stored in the commit of the mutation.
+//! Refusals before a commit are stored when the response leaves (`stored_response.rs`); refusals
+//! that a retry may change are never stored.
 
 use crate::api::{ApiState, SharedState};
 use crate::body;
@@ -25,7 +26,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tandem_access::Identity;
-use tandem_record::{Command, Partition, Reply, RunId};
+use tandem_record::{Command, Partition, Principal, Reply, RunId};
 use tandem_runtime::{
     AccessCheck, CommandOutcome, ForkRequest, IdempotencyKey, IdempotencyRecord,
     IdempotencyRequest, NewRun, ProposedAnswer, Refusal, Runtime, StoredResponse, StoredRun,
@@ -33,26 +34,26 @@ use tandem_runtime::{
 };
 
 const MAX_KEY_CHARS: usize = 255;
-/// How long a request waits for its twin before it is told to come back.
+/// How long a request waits for another one with the same key before it gets `Retry-After`.
 const DUPLICATE_WAIT: Duration = Duration::from_secs(10);
 
-/// How a route puts an accepted command into words.
+/// How a route renders the reply to an accepted command.
 pub(crate) type RenderReply = fn(&RunId, &Reply) -> ApiResponse;
 
 pub(crate) struct Mutation {
     body: Bytes,
     key: Option<IdempotencyHeader>,
-    /// Taken once the tenant is known, and held as long as the request.
+    /// Acquired once the tenant is known, and held as long as the request.
     permit: OnceLock<RequestPermit>,
 }
 
-/// An idempotency key, with what it was sent for.
+/// An idempotency key, with the request it was sent for.
 struct IdempotencyHeader {
     /// The caller's own text; never logged, never stored.
     text: String,
-    /// Method and route template: what a key is good for.
+    /// Method and route template: a key is valid for one operation.
     operation: String,
-    /// The path as it came, parameters included.
+    /// The request path, including parameters.
     path: String,
     refusal_recorder: Option<RefusalRecorder>,
 }
@@ -93,27 +94,27 @@ impl FromRequest<SharedState> for Mutation {
     }
 }
 
-/// Whether a request is to be carried out.
+/// Whether a request is to be executed.
 pub(crate) enum IdempotencyCheck {
     New(Ticket),
-    /// It was answered before; this is the answer.
+    /// The response to an earlier request with the same key.
     Replay(Response),
 }
 
-/// What came of a mutation that keeps its own answer.
+/// The result of a mutation that stores its own response.
 pub(crate) enum MutationOutcome {
     Done,
-    /// Another request with the same key was quicker; its answer stands.
+    /// Another request with the same key committed first; its response is used.
     IdempotencyKeyUsed,
 }
 
-/// The right to carry a request out once.
+/// The right to execute a request once.
 pub(crate) struct Ticket(Option<IdempotencyClaim>);
 
 struct IdempotencyClaim {
     key: IdempotencyKey,
     digest: String,
-    /// Keeps twins of this request waiting until the mutation is done.
+    /// Requests with the same key wait until this is dropped.
     _held: Arc<KeyGuard>,
 }
 
@@ -126,7 +127,8 @@ impl Mutation {
         body::parse_optional(&self.body)
     }
 
-    /// Looks for an earlier answer. Twins of a request under way wait here for its answer.
+    /// Looks up an earlier response. If a request with the same key is in progress, waits for its
+    /// response.
     pub(crate) async fn begin(
         &self,
         api: &ApiState,
@@ -135,11 +137,31 @@ impl Mutation {
         self.begin_for(api, &caller.partition()).await
     }
 
+    /// The same for what depends on who asks: a decision counts for its principal, and a secret is
+    /// shown to whom it was made for. Another principal's request under the same key is another request.
+    pub(crate) async fn begin_for_principal(
+        &self,
+        api: &ApiState,
+        caller: &Identity,
+    ) -> Result<IdempotencyCheck, Problem> {
+        let principal = Some(&caller.principal);
+        self.begin_with(api, &caller.partition(), principal).await
+    }
+
     /// The same for whoever has no identity beyond whose data they act on.
     pub(crate) async fn begin_for(
         &self,
         api: &ApiState,
         caller: &Partition,
+    ) -> Result<IdempotencyCheck, Problem> {
+        self.begin_with(api, caller, None).await
+    }
+
+    async fn begin_with(
+        &self,
+        api: &ApiState,
+        caller: &Partition,
+        principal: Option<&Principal>,
     ) -> Result<IdempotencyCheck, Problem> {
         // Only now: a caller who sends slowly must not keep others out.
         let permit = api
@@ -151,7 +173,7 @@ impl Mutation {
             return Ok(IdempotencyCheck::New(Ticket(None)));
         };
         let key = idempotency::storage_key(caller, &sent.operation, &sent.text);
-        let digest = idempotency::digest(&sent.path, &self.body);
+        let digest = idempotency::digest(principal, &sent.path, &self.body);
         let held = tokio::time::timeout(DUPLICATE_WAIT, api.in_flight.hold(&key))
             .await
             .map_err(|_| Problem::key_in_flight())?;
@@ -183,12 +205,12 @@ async fn find_stored_response(
 }
 
 impl Ticket {
-    /// For a mutation under no key: a form, where the mutation itself tells a repetition.
+    /// For a mutation without a key: a form, where the mutation itself detects a repetition.
     pub(crate) fn without_key() -> Self {
         Self(None)
     }
 
-    /// Puts a command to a run and answers.
+    /// Submits a command to a run and renders the response.
     pub(crate) async fn submit(
         self,
         api: &SharedState,
@@ -214,7 +236,7 @@ impl Ticket {
             )
             .await;
         match outcome {
-            // The runtime does not tell a run that is not there from one that is not the caller's.
+            // The runtime reports a missing run and a run of another owner in the same way.
             Err(problem) if problem.code() == "not_found" => {
                 api.load_run_or_expired(caller, &named).await?;
                 Err(problem)
@@ -223,7 +245,7 @@ impl Ticket {
         }
     }
 
-    /// Answers a question, if the judge lets whoever the runtime acts for.
+    /// Resolves an interrupt, if `access` permits it for the runtime's caller.
     pub(crate) async fn decide(
         self,
         api: &SharedState,
@@ -234,12 +256,12 @@ impl Ticket {
         authorize: AccessCheck,
     ) -> Result<Response, Problem> {
         let answering = self.stored_reply(move |answer| match answer {
-            // Nothing to repeat: they may be allowed the next time.
+            // Not stored: the caller may be permitted later.
             CommandOutcome::Replied(_, Reply::Denied { .. }) => None,
             CommandOutcome::Replied(run, reply) => {
                 Some(resolve_interrupt::render_resolved(run, reply).stored())
             }
-            // ApiState put this one differently, and it stays true without being kept.
+            // The route renders this refusal differently, and it stays true without being stored.
             CommandOutcome::Refused(Refusal::InterruptGone) => None,
             CommandOutcome::Refused(refusal) => Problem::from((*refusal).clone()).stored(),
             CommandOutcome::Created(_) => None,
@@ -256,7 +278,7 @@ impl Ticket {
         .await
     }
 
-    /// Creates a run and answers.
+    /// Creates a run and renders the response.
     pub(crate) async fn create(
         self,
         api: &SharedState,
@@ -280,7 +302,7 @@ impl Ticket {
         .await
     }
 
-    /// Forks a run and answers.
+    /// Forks a run and renders the response.
     pub(crate) async fn fork(
         self,
         api: &SharedState,
@@ -320,7 +342,7 @@ impl Ticket {
         .await
     }
 
-    /// Carries out a mutation of one commit, which takes the answer along.
+    /// Executes a mutation of one commit, which also stores the response.
     pub(crate) async fn commit_with_response<F>(
         self,
         api: &SharedState,
@@ -353,18 +375,30 @@ impl Ticket {
         }
     }
 
-    /// Answers a mutation that is already done. Only for deeds that may be done twice: a crash right
-    /// before this forgets the answer, and the retry does the mutation again.
+    /// Stores the response of a mutation that is already done. Only for mutations that may be
+    /// repeated: after a crash right before this call the response is lost, and a retry executes
+    /// the mutation again.
     pub(crate) async fn complete(
         self,
         api: &ApiState,
         response: ApiResponse,
     ) -> Result<Response, Problem> {
+        let stored = response.stored();
+        self.complete_storing(api, response, stored).await
+    }
+
+    /// The same where a repetition gets another answer than the first request.
+    pub(crate) async fn complete_storing(
+        self,
+        api: &ApiState,
+        response: ApiResponse,
+        stored: StoredResponse,
+    ) -> Result<Response, Problem> {
         if let Some(claim) = self.0 {
             let record = IdempotencyRecord {
                 key: claim.key,
                 digest: claim.digest,
-                response: response.stored(),
+                response: stored,
                 recorded_at: api.now(),
             };
             api.runtime.store_idempotency_record(record).await?;
@@ -383,7 +417,7 @@ impl Ticket {
         })
     }
 
-    /// The mutation comes in a box: it is large, and would be copied at every step on its way to its task.
+    /// The mutation is boxed because it is large and would otherwise be copied at every step.
     async fn execute(
         self,
         api: &SharedState,
@@ -392,13 +426,14 @@ impl Ticket {
         let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
         let outcome = run_to_completion(async move {
             let outcome = mutation.await;
-            // Only now may a twin look for the answer, whether or not the caller still waits.
+            // From here on a request with the same key can find the response, whether or not the
+            // caller still waits.
             drop(self);
             outcome
         });
         match (outcome.await, named) {
             (Ok(response), _) => Ok(response),
-            // Another process was quicker with the same key.
+            // Another process committed first with the same key.
             (Err(SubmitError::IdempotencyKeyUsed), Some((key, digest))) => {
                 let before = find_stored_response(api, &key, &digest).await?;
                 before.ok_or_else(Problem::key_in_flight)

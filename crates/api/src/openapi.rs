@@ -1,4 +1,4 @@
-//! The description of the API, collected from the routes themselves.
+//! The OpenAPI document, collected from the routes themselves.
 
 use serde_json::{Value, json};
 use utoipa::openapi::path::{Operation, PathItem};
@@ -20,7 +20,7 @@ const PUBLIC: [&str; 6] = [
     "/v1/interrupts/{token}",
 ];
 
-/// What the routes are added to.
+/// The document without routes.
 pub(crate) fn blank(version: &str) -> OpenApi {
     let info = InfoBuilder::new()
         .title("Tandem")
@@ -33,7 +33,7 @@ pub(crate) fn blank(version: &str) -> OpenApi {
     OpenApiBuilder::new().info(info).build()
 }
 
-/// Says once what holds for every operation: how to authenticate, and what a refusal looks like.
+/// Adds what applies to every operation: authentication and the error envelope.
 pub(crate) fn finish(openapi: &mut OpenApi) {
     let components = openapi.components.get_or_insert_with(Components::new);
     let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();

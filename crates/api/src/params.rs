@@ -1,5 +1,5 @@
-//! Query parameters, read one by one so that each route decides when to complain: lookups of a run
-//! come before complaints about parameters.
+//! Query parameters, read one by one, so that each route decides when to report errors: a run is
+//! looked up before errors in parameters are reported.
 
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;
@@ -40,7 +40,7 @@ impl Params {
         };
         let number = match text.parse::<u64>() {
             Ok(number) => Some(number),
-            // Beyond what is counted is beyond everything there is.
+            // A number too large to parse is treated as the largest one.
             Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(u64::MAX),
             Err(_) => None,
         };
@@ -56,7 +56,7 @@ impl Params {
         })
     }
 
-    /// Refuses names a route does not know: an ignored filter would answer another question.
+    /// Refuses unknown parameters: ignoring a filter would return a wrong result.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
         let unknown = self.0.iter().find(|(n, _)| !known.contains(&n.as_str()));
         match unknown {

@@ -1,4 +1,4 @@
-//! Path parameters, with our own refusal when they cannot be read.
+//! Path parameters, with our own error when they cannot be decoded.
 
 use crate::problem::Problem;
 use axum::extract::{FromRequestParts, Path};
@@ -13,7 +13,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(read)) => Ok(Self(read)),
-            // The only way a parameter of text fails: its escapes are not UTF-8.
+            // Decoding to text fails only if the escapes are not UTF-8.
             Err(_) => Err(Problem::invalid("path", "is not valid UTF-8")),
         }
     }

@@ -1,12 +1,12 @@
-//! Every way this crate says no. The only place that knows which HTTP status an error has.
+//! Every error response of this crate. The only module that assigns an HTTP status to an error.
 //!
-//! A problem is the protocol's closed envelope `{error, message, details?}` and, where waiting
-//! helps, a `Retry-After`. Faults of the host carry a correlation id that is also in the log, and
-//! nothing else about the inside. How the errors of other crates become problems is in
-//! [`translate`].
+//! A problem is the protocol's closed envelope `{error, message, details?}` and, where a retry can
+//! help, a `Retry-After`. Faults of the host carry a correlation id that is also in the log, and no
+//! other internal detail. [`translate`] converts errors of other crates.
 
 mod access;
 mod advice;
+mod redact;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -14,6 +14,7 @@ mod translate;
 use crate::stored_response::FinalRefusal;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+pub(crate) use redact::{ProblemBody, redact};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use tandem_access::{Scope, TEST_PREFIX};
@@ -22,9 +23,9 @@ use tandem_runtime::{MOCK_PROVIDERS, StoredResponse};
 use tandem_wire::v1::error::ErrorEnvelope;
 use tandem_wire::v1::{stream, time::rfc3339};
 
-/// Seconds after which a busy host is worth asking again.
+/// `Retry-After` of a busy host.
 pub(crate) const BUSY_RETRY_SECONDS: u64 = 1;
-/// Seconds after which a scope may be free again; runs rarely end sooner.
+/// `Retry-After` for an exclusive scope in use; runs rarely end sooner.
 const SCOPE_RETRY_SECONDS: u64 = 5;
 
 #[derive(Debug)]
@@ -59,8 +60,8 @@ impl Problem {
 
     // --- 400 ---
 
-    /// Something in the request does not fit; each error names its place as a JSON pointer or as
-    /// the name of a header or parameter.
+    /// The request is invalid; each error names its place as a JSON pointer or as the name of a
+    /// header or parameter.
     pub(crate) fn validation(errors: Vec<(String, String)>) -> Self {
         let message = match errors.as_slice() {
             [] => "The request is not valid.".to_owned(),
@@ -244,7 +245,7 @@ impl Problem {
         .with_retry_after(SCOPE_RETRY_SECONDS)
     }
 
-    /// A run in this state does not take the command.
+    /// The run's state does not allow the command.
     fn wrong_state(message: String, status: RunStatus, paused_at: Option<Timestamp>) -> Self {
         let code = if status.is_terminal() {
             "run_terminal"
@@ -278,7 +279,8 @@ impl Problem {
         )
     }
 
-    /// A question that died with its run, told to whoever holds a link, which is used up either way.
+    /// For the holder of a link to an interrupt that was closed with its run: the link counts as
+    /// used.
     pub(crate) fn for_link_holder(self, now: Timestamp) -> Self {
         match self.code {
             "interrupt_gone" => Self::already_resolved("cancelled", None, now),
@@ -286,7 +288,7 @@ impl Problem {
         }
     }
 
-    /// The run is known, its log is not kept any more.
+    /// The run is known, but its log is past retention.
     pub(crate) fn run_expired() -> Self {
         Self::new(
             StatusCode::GONE,
@@ -376,7 +378,7 @@ impl Problem {
         .with_correlation_id()
     }
 
-    /// Said to probes: names the reason, which is about nobody.
+    /// For health probes: names the reason, which contains no user data.
     pub(crate) fn not_ready(reason: &str) -> Self {
         Self {
             message: format!("The host cannot work: {reason}."),
@@ -384,7 +386,7 @@ impl Problem {
         }
     }
 
-    /// Trouble of the host itself. The cause goes to the log, an id to find it goes to the caller.
+    /// A fault of the host. The cause is logged; the caller gets a correlation id.
     pub(crate) fn internal(cause: &dyn Display) -> Self {
         let problem = Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -402,13 +404,13 @@ impl Problem {
         self.with("correlationId", id)
     }
 
-    // --- for those who tell it otherwise than as a response ---
+    // --- for problems that are not rendered as an API response ---
 
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
 
-    /// Whether the host is at fault and not the request.
+    /// Whether the fault is the host's and not the request's.
     pub(crate) fn is_server_error(&self) -> bool {
         self.status.is_server_error()
     }
@@ -417,7 +419,7 @@ impl Problem {
         &self.message
     }
 
-    /// Places in the request and what is wrong there.
+    /// Places in the request and their errors.
     pub(crate) fn field_errors(&self) -> Vec<(String, String)> {
         let errors = self.details.get("errors").and_then(Value::as_array);
         let text = |error: &Value, key: &str| error[key].as_str().unwrap_or_default().to_owned();
@@ -432,8 +434,8 @@ impl Problem {
         self.status.as_u16()
     }
 
-    /// The answer to keep under an idempotency key. `None` for what a retry may change: invalid
-    /// and unauthorized requests, and everything that says when to come back.
+    /// The response to store under an idempotency key. `None` if a retry may succeed: for invalid
+    /// and unauthorized requests, and for everything with `Retry-After`.
     pub(crate) fn stored(&self) -> Option<StoredResponse> {
         let is_final = self.status.is_client_error()
             && self.retry_after.is_none()
@@ -463,12 +465,10 @@ fn subject(path: &str) -> &str {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (
-            self.status,
-            [(header::CONTENT_TYPE, "application/json")],
-            self.body(),
-        )
-            .into_response();
+        let body = self.body();
+        let content_type = [(header::CONTENT_TYPE, "application/json")];
+        let mut response = (self.status, content_type, body.clone()).into_response();
+        response.extensions_mut().insert(ProblemBody::Json(body));
         if let Some(stored) = self.stored() {
             response.extensions_mut().insert(FinalRefusal(stored));
         }

@@ -1,6 +1,6 @@
-//! Requests that change something, under way at once: tenants share the permits, and large requests of one
-//! tenant are worked on one after the other, so that parsing and checking them leaves the processors to
-//! others.
+//! Permits for mutating requests in progress. Tenants share the permits fairly. Large requests of
+//! one tenant run one after the other, so that parsing and checking them does not take all
+//! processors.
 
 use crate::large_requests::LARGE_BYTES;
 use crate::problem::Problem;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use tandem_record::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes of one tenant's large bodies that are worked on at once.
+/// Maximum total size of one tenant's large bodies in progress.
 const LARGE_BODY_BUDGET_BYTES: usize = 1024 * 1024;
-/// Large requests of one tenant that may wait for it.
+/// Maximum number of one tenant's large requests that wait.
 const MAX_WAITING: usize = 32;
 
 pub(crate) struct RequestPermits {
@@ -50,8 +50,8 @@ impl RequestPermits {
         })
     }
 
-    /// A permit for a request of this size, or the answer that there is none. A tenant gets another permit
-    /// only while more are free than it holds, so that a newcomer always finds one.
+    /// A permit for a request of this size, or the refusal. A tenant gets another permit only while
+    /// more are free than it holds, so that a new tenant always finds one.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -86,7 +86,7 @@ impl RequestPermits {
     }
 }
 
-/// Given back when dropped.
+/// Released when dropped.
 pub(crate) struct RequestPermit {
     permits: Arc<RequestPermits>,
     tenant: TenantId,
@@ -107,7 +107,8 @@ impl Drop for RequestPermit {
     }
 }
 
-/// Counted while it waits, also when its caller goes away. Its request holds a permit, so the share is there.
+/// Counts a waiting request, also when its caller disconnects. The request holds a permit, so the
+/// tenant's share exists.
 struct Waiting<'a> {
     permits: &'a RequestPermits,
     tenant: &'a TenantId,

@@ -1,5 +1,5 @@
-//! Deciding a question: the one path of every door. Who the caller is and may act for is looked up
-//! now; whether that is enough is weighed by `access` on the state the answer meets.
+//! Resolves an interrupt; all entry points use this path. The caller's roles and delegations are
+//! looked up now; `access` checks them against the current state of the interrupt.
 
 use crate::api::SharedState;
 use crate::mutation::Ticket;
@@ -13,17 +13,19 @@ use tandem_record::{Actor, InterruptId, NodeId, Partition, Principal, Reply, Run
 use tandem_runtime::{AccessCheck, ProposedAnswer};
 use tandem_wire::v1::time::rfc3339;
 
-/// An answer as it came in.
+/// An answer as it was received.
 pub(crate) struct SubmittedAnswer {
     pub(crate) node: NodeId,
-    /// The very question meant, where the door knows it.
+    /// The id of the interrupt, if the route has it.
     pub(crate) interrupt: Option<InterruptId>,
     pub(crate) value: Value,
+    /// Digest of what the caller saw.
+    pub(crate) digest: Option<String>,
     /// In whose place the caller wants to act.
     pub(crate) acting_for: Option<Principal>,
 }
 
-/// Decides for an authenticated caller.
+/// Resolves for an authenticated caller.
 pub(crate) async fn decide(
     api: &SharedState,
     ticket: Ticket,
@@ -39,6 +41,7 @@ pub(crate) async fn decide(
         node: submitted.node,
         interrupt: submitted.interrupt,
         value: submitted.value,
+        digest: submitted.digest,
         by: Some(caller.principal.clone()),
     };
     let (runtime, partition) = (api.runtime_of(caller), caller.partition());
@@ -47,7 +50,7 @@ pub(crate) async fn decide(
         .await
 }
 
-/// Decides for whoever holds a signed link.
+/// Resolves for the holder of a signed link.
 pub(crate) async fn decide_by_link(
     api: &SharedState,
     ticket: Ticket,
@@ -60,6 +63,7 @@ pub(crate) async fn decide_by_link(
         node: submitted.node,
         interrupt: submitted.interrupt,
         value: submitted.value,
+        digest: submitted.digest,
         by: None,
     };
     let runtime = api.runtime.acting_as(Actor::link());
@@ -69,7 +73,7 @@ pub(crate) async fn decide_by_link(
         .map_err(|problem| problem.for_link_holder(api.now()))
 }
 
-/// An answer that was taken.
+/// The response to an accepted answer.
 pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Resolved {
         interrupt,
@@ -80,7 +84,7 @@ pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
         status,
     } = reply
     else {
-        unreachable!("an answer is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to an answer: {reply:?}");
     };
     let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
     if let Some(outcome) = outcome {
@@ -90,6 +94,12 @@ pub(crate) fn render_resolved(run: &RunId, reply: &Reply) -> ApiResponse {
         let votes = votes.iter().map(|vote| {
             let at = rfc3339(vote.at);
             let mut shown = json!({"voter": vote.voter, "action": vote.action, "at": at});
+            if let Some(claimed_by) = &vote.claimed_by {
+                shown["claimedBy"] = json!(claimed_by);
+            }
+            if vote.via_link {
+                shown["viaLink"] = json!(true);
+            }
             if let Some(delegate) = &vote.delegate {
                 shown["delegate"] = json!(delegate);
             }

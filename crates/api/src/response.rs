@@ -1,4 +1,4 @@
-//! A successful answer, in a form that can be told now and told again from the store.
+//! A successful response, in a form that can be sent now and stored for a repeated request.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -40,7 +40,7 @@ impl ApiResponse {
     fn new(status: StatusCode, body: &impl Serialize) -> Self {
         let response = StoredResponse {
             status: status.as_u16(),
-            body: serde_json::to_string(body).expect("answers are plain data with text keys"),
+            body: serde_json::to_string(body).expect("responses are plain data with text keys"),
         };
         Self {
             response,
@@ -48,7 +48,7 @@ impl ApiResponse {
         }
     }
 
-    /// Where what was created is to be found; the body's `statusUrl` says the same.
+    /// Sets `Location` to the created resource; the body's `statusUrl` has the same value.
     pub(crate) fn with_location(self, url: &str) -> Self {
         Self {
             location: HeaderValue::from_str(url).ok(),
@@ -67,7 +67,7 @@ impl IntoResponse for ApiResponse {
     }
 }
 
-/// An answer given before, marked as such.
+/// A stored response, marked as a replay.
 pub(crate) fn replay(stored: StoredResponse) -> Response {
     let location = location(&stored);
     let mut response = response(stored, location);
@@ -76,7 +76,7 @@ pub(crate) fn replay(stored: StoredResponse) -> Response {
     response
 }
 
-/// Where what a stored answer speaks of is to be found.
+/// The URL of the resource in a stored response.
 fn location(stored: &StoredResponse) -> Option<HeaderValue> {
     if stored.status != StatusCode::CREATED {
         return None;
@@ -87,7 +87,7 @@ fn location(stored: &StoredResponse) -> Option<HeaderValue> {
 
 fn response(stored: StoredResponse, location: Option<HeaderValue>) -> Response {
     let status =
-        StatusCode::from_u16(stored.status).expect("only statuses this crate sent are stored");
+        StatusCode::from_u16(stored.status).expect("stored statuses were sent by this crate");
     if stored.body.is_empty() {
         return status.into_response();
     }

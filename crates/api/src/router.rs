@@ -1,4 +1,4 @@
-//! Where everything is put together.
+//! Assembles routes, layers and state.
 
 use crate::access_log::AccessLogLayer;
 use crate::api::{ApiConfig, ApiState, SharedState};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes as described;
 
-/// Opens the api.
+/// Builds the router of the HTTP API.
 pub fn router(config: ApiConfig) -> VerbRouter {
     let (test_seams, with_console) = (config.test_seams, config.console);
     let api: SharedState = Arc::new(ApiState::new(config));
@@ -25,13 +25,13 @@ pub fn router(config: ApiConfig) -> VerbRouter {
     openapi::finish(&mut description);
     let description = description
         .to_json()
-        .expect("a description is plain data with text keys");
+        .expect("the OpenAPI document is plain data with text keys");
     let mut router = router;
     if with_console {
         router = router.merge(console::routes());
     }
     let described = api.openapi_json.set(description.into());
-    described.expect("these api were only just made");
+    described.expect("the OpenAPI document is set once, here");
     let router = router
         .fallback(routes::no_route)
         .method_not_allowed_fallback(routes::no_method)

@@ -1,8 +1,7 @@
-//! Server-sent events: frames, keep-alives, batches, and the ends of streams.
+//! Server-sent events: frames, keep-alives, batches, and the end of streams.
 //!
-//! A stream is pulled by the connection: what a slow reader does not take is not even read from
-//! the log. What was read for it and not yet taken is one page of the log, shown event by event
-//! in chunks of [`CHUNK_BYTES`] or one frame.
+//! The connection pulls the stream: data that a slow reader does not take is not read from the log.
+//! A stream buffers one page of the log and renders it in chunks of [`CHUNK_BYTES`] or one frame.
 
 use crate::follow::{FollowUpdate, Follower};
 use crate::streams::{StreamGuard, while_allowed};
@@ -17,35 +16,35 @@ use std::time::Duration;
 use tandem_record::{RecordedEvent, Seq};
 use tokio::time::Instant;
 
-/// Bytes handed to the connection at once, unless one frame alone has more.
+/// Bytes handed to the connection at once, unless a single frame is larger.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// One thing to show.
+/// One server-sent event.
 pub(crate) struct Frame {
     pub(crate) seq: Seq,
     pub(crate) name: String,
     /// JSON on one line.
     pub(crate) data: String,
-    /// Never held back by a batch: a reader acts on it.
+    /// Never delayed by a batch: a reader may have to act on it.
     pub(crate) urgent: bool,
 }
 
-/// What a reader sees of an event.
+/// Renders events as frames.
 pub(crate) trait EventRenderer: Send + 'static {
     fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame>;
-    /// Shown when all events read so far were.
+    /// Called when all events read so far were rendered.
     fn render_page_end(&mut self) -> Option<Frame> {
         None
     }
-    /// Said after the terminal event.
+    /// Rendered after the terminal event.
     fn render_end(&mut self) -> Option<String> {
         None
     }
 }
 
-/// A run's log as an event stream; with `window`, in batches of that length.
+/// A run's log as an event stream; with `window`, in batches of that duration.
 pub(crate) fn stream(
     guard: StreamGuard,
     follower: Follower,
@@ -66,7 +65,7 @@ pub(crate) fn stream(
     response(guard, frames)
 }
 
-/// The head every event stream has, and its end when its reader's credential ends.
+/// The headers of every event stream. The stream ends when the reader's credential ends.
 pub(crate) fn response(
     guard: StreamGuard,
     frames: impl Stream<Item = String> + Send + 'static,
@@ -78,7 +77,7 @@ pub(crate) fn response(
     let set = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache"),
-        // Proxies of the nginx family otherwise hold frames back.
+        // nginx and similar proxies would otherwise buffer frames.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     for (name, value) in set {
@@ -88,7 +87,7 @@ pub(crate) fn response(
 }
 
 pub(crate) const KEEP_ALIVE_FRAME: &str = ":keepalive\n\n";
-/// A comment; whoever comes back is told which it was.
+/// A comment. A client that reconnects gets the exact reason as an error.
 const CREDENTIAL_ENDED_FRAME: &str = ":the key or session of this stream has ended\n\n";
 
 pub(crate) fn next_keep_alive() -> Instant {
@@ -106,7 +105,7 @@ struct EventStream<S> {
     follower: Follower,
     renderer: S,
     batch: Option<Batch>,
-    /// Read from the log and not yet shown.
+    /// Events that were read from the log and not yet rendered.
     pending: std::vec::IntoIter<RecordedEvent>,
     ended: bool,
 }
@@ -115,7 +114,7 @@ impl<S: EventRenderer> EventStream<S> {
     /// The next bytes; `None` at the end.
     async fn chunk(&mut self) -> Option<String> {
         let mut out = String::new();
-        // Set once: events this reader is not shown must not put the sign of life off.
+        // Set once per chunk: events that this reader is not shown must not delay the keep-alive.
         let keep_alive = next_keep_alive();
         loop {
             self.render_pending(&mut out);
@@ -136,8 +135,8 @@ impl<S: EventRenderer> EventStream<S> {
                 }
                 Ok(FollowUpdate::Draining) => self.end(&mut out),
                 Err(fault) => {
-                    // The reader comes back with its last id and misses nothing.
-                    tracing::warn!(cause = %fault, "a stream ends early");
+                    // The reader reconnects with its last id and misses nothing.
+                    tracing::warn!(cause = %fault, "event stream ended by a fault");
                     self.end(&mut out);
                 }
             }
@@ -145,7 +144,7 @@ impl<S: EventRenderer> EventStream<S> {
         (!out.is_empty()).then_some(out)
     }
 
-    /// Shows what was read, as far as one chunk goes.
+    /// Renders pending events until one chunk is full.
     fn render_pending(&mut self, out: &mut String) {
         while out.len() < CHUNK_BYTES
             && let Some(recorded) = self.pending.next()
@@ -177,7 +176,7 @@ impl<S: EventRenderer> EventStream<S> {
     }
 }
 
-/// Frames held back until their window closes.
+/// Frames delayed until their window closes.
 struct Batch {
     window: Duration,
     held: Vec<Frame>,
@@ -210,7 +209,7 @@ impl Batch {
         }
     }
 
-    /// Everything held, as one frame named by its newest event.
+    /// Writes all delayed frames as one frame, with the id of the newest event.
     fn flush(&mut self, out: &mut String) {
         self.due = None;
         self.bytes = 0;

@@ -1,9 +1,9 @@
-//! Refusals that are final, under an idempotency key: kept like any other answer, as they leave.
+//! Final refusals under an idempotency key, stored when the response leaves.
 //!
-//! Most api refuse before there is a deed and so a commit that could take the answer along: no such
-//! run, no such workflow, a fork beyond the end. What was asked under a key is noted when the request
-//! begins; what is refused for good is kept under it on the way out, before a twin may look. An answer
-//! that is there already stays.
+//! Most refusals happen before there is a commit that could store the response: unknown run,
+//! unknown workflow, a fork beyond the end. The request registers its idempotency key when it
+//! starts. A final refusal is stored under that key before a request with the same key can look it
+//! up. An existing response is never replaced.
 
 use crate::api::ApiState;
 use crate::idempotency::KeyGuard;
@@ -12,23 +12,24 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use tandem_runtime::{IdempotencyKey, IdempotencyRecord, StoredResponse};
 
-/// Where a request under a key notes what it is, once it is known that nobody answered it before.
+/// Holds the idempotency key and digest of a request, once it is known that no response is stored
+/// for it.
 #[derive(Clone, Default)]
 pub(crate) struct RefusalRecorder(Arc<Mutex<Option<PendingRequest>>>);
 
 struct PendingRequest {
     key: IdempotencyKey,
     digest: String,
-    /// Twins wait until the refusal is kept.
+    /// Requests with the same key wait until the refusal is stored.
     _held: Arc<KeyGuard>,
 }
 
-/// Part of a response: it is a refusal, and final.
+/// A response extension: the response is a final refusal.
 #[derive(Clone)]
 pub(crate) struct FinalRefusal(pub(crate) StoredResponse);
 
 impl RefusalRecorder {
-    /// `None` for a request that names no key.
+    /// `None` for a request without a key.
     pub(crate) fn for_request(request: &mut Request) -> Option<Self> {
         if !request.headers().contains_key("idempotency-key") {
             return None;
@@ -46,12 +47,12 @@ impl RefusalRecorder {
         });
     }
 
-    /// A refusal that cannot be kept is given all the same: asked again, it is found again.
+    /// If storing fails, the refusal is still sent: a repeated request gets the same refusal again.
     pub(crate) async fn store(self, api: &ApiState, refused: FinalRefusal) {
         let Some(pending) = self.0.lock().take() else {
             return;
         };
-        // It may quote what was sent, and is stored outside any run.
+        // It may quote the request, and it is stored outside of any run.
         let response = StoredResponse {
             body: api.runtime.redacted_json(refused.0.body),
             ..refused.0
@@ -63,7 +64,7 @@ impl RefusalRecorder {
             recorded_at: api.now(),
         };
         if let Err(fault) = api.runtime.store_idempotency_record(record).await {
-            tracing::warn!(error = %fault, "a refusal is not kept under its key");
+            tracing::warn!(error = %fault, "the refusal was not stored under its idempotency key");
         }
     }
 }

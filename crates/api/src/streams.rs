@@ -1,7 +1,7 @@
-//! Streams and polls: how many may be open at once, and until when each may be.
+//! Streams and polls: how many may be open at once, and how long each may stay open.
 //!
 //! A stream outlives the check of its caller's credential. So it holds a [`StreamGuard`], which
-//! tells when the key or session behind it is revoked, closed or expired.
+//! ends it when the key or session is revoked, closed or expired.
 
 use crate::api::ApiState;
 use crate::problem::Problem;
@@ -16,11 +16,11 @@ use tandem_access::{EndSignal, Identity, Session, Sessions, Unauthenticated, bea
 use tandem_record::Timestamp;
 use tandem_runtime::Runtime;
 
-/// The clock may be moved, and a session idles out later for every request: both are looked at
-/// again after this.
+/// Expiry is checked again at this interval, because the clock may be moved and because each
+/// request extends a session.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Streams and polls that are open.
+/// Counts the open streams and polls.
 pub(crate) struct StreamPermits {
     max: usize,
     max_per_key: usize,
@@ -60,7 +60,7 @@ impl StreamPermits {
     }
 }
 
-/// A place among the open streams, given back when dropped.
+/// One of the open streams; released when dropped.
 struct StreamPermit {
     streams: Arc<StreamPermits>,
     key: Arc<str>,
@@ -79,7 +79,7 @@ impl Drop for StreamPermit {
     }
 }
 
-/// The right to go on sending.
+/// Permits sending until the credential ends.
 pub(crate) struct StreamGuard {
     _permit: StreamPermit,
     ended: EndSignal,
@@ -89,7 +89,7 @@ pub(crate) struct StreamGuard {
 }
 
 impl ApiState {
-    /// For a caller who presented a key.
+    /// For a caller with a key.
     pub(crate) async fn open_stream(
         &self,
         caller: &Identity,
@@ -108,7 +108,7 @@ impl ApiState {
         })
     }
 
-    /// For a browser that signed in.
+    /// For a signed-in browser.
     pub(crate) fn open_session_stream(&self, session: &Session) -> Result<StreamGuard, Problem> {
         Ok(StreamGuard {
             _permit: self.streams.acquire(&session.identity.key_id)?,
@@ -120,8 +120,8 @@ impl ApiState {
     }
 }
 
-/// What `frames` yields for as long as the guard allows it, then `last`. The guard is asked before
-/// every frame, and ends a stream that waits.
+/// Yields `frames` as long as the guard permits, then `last`. The guard is checked before every
+/// frame and also ends a waiting stream.
 pub(crate) fn while_allowed(
     guard: StreamGuard,
     frames: impl Stream<Item = String> + Send + 'static,
@@ -139,7 +139,7 @@ pub(crate) fn while_allowed(
 }
 
 impl StreamGuard {
-    /// Why nothing more may be sent, if so.
+    /// Why nothing more may be sent; `None` while sending is permitted.
     pub(crate) fn end_reason(&self) -> Option<Unauthenticated> {
         let now = || self.runtime.clock().now();
         if self.ended.has_ended() {
@@ -167,7 +167,7 @@ impl StreamGuard {
         }
     }
 
-    /// Never, where only a revocation can end it.
+    /// Never resolves where only a revocation can end the stream.
     fn recheck_delay(&self) -> impl Future<Output = ()> + use<> {
         let until = match (self.expires_at, &self.session) {
             (None, None) => None,

@@ -1,5 +1,5 @@
-//! W3C trace context: taken over when it is well formed, begun when it is not. Correlation only;
-//! nothing is ever allowed or refused because of it.
+//! W3C trace context: a well-formed one is continued, otherwise a new one is started. It is used
+//! for correlation only and never for access decisions.
 
 use axum::http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// Longer vendor lists are dropped, as the specification permits.
 const MAX_TRACESTATE_BYTES: usize = 512;
 
-/// The trace a request belongs to, and the request's own span in it. Cheap to clone.
+/// The trace of a request, and the request's own span in it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace(Arc<Spans>);
 
@@ -56,7 +56,8 @@ impl Trace {
         &self.0.span_id
     }
 
-    /// What a run created by this request continues: the caller's span, else this request's.
+    /// The context that a run created by this request continues: the caller's span, else this
+    /// request's.
     pub(crate) fn for_run(&self) -> TraceContext {
         let spans = &self.0;
         let parent = spans.parent.as_ref().unwrap_or(&spans.span_id);
@@ -66,10 +67,10 @@ impl Trace {
         }
     }
 
-    /// The `traceparent` of the answer.
+    /// The `traceparent` header of the response.
     pub(crate) fn header(&self) -> HeaderValue {
         let text = self.0.traceparent(&self.0.span_id);
-        HeaderValue::try_from(text).expect("hexadecimal digits and dashes fit into a header")
+        HeaderValue::try_from(text).expect("hexadecimal digits and dashes are valid in a header")
     }
 }
 

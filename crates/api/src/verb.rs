@@ -1,11 +1,11 @@
 //! Verbs on the last path segment: `/v1/runs/{runId}:pause`.
 //!
-//! axum cannot match a parameter with a suffix. So a route is declared under its real path, kept in
-//! the router under `/v1/runs/{runId}/@pause`, and a request is moved there before routing. The
-//! description of the API shows the real path again.
+//! axum cannot match a parameter with a suffix. So a route is declared under its public path and
+//! stored in the router as `/v1/runs/{runId}/@pause`. The request path is rewritten before routing.
+//! The OpenAPI document shows the public path.
 //!
-//! The segment is split at its last colon, which may be percent-encoded. Whatever follows it is a
-//! verb, known or not: an unknown verb finds no route and is not found.
+//! The segment is split at its last colon, which may be percent-encoded. The text after it is a
+//! verb, known or not: an unknown verb matches no route and gets 404.
 
 use axum::extract::Request;
 use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
@@ -20,12 +20,12 @@ use tower::Service;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::UtoipaMethodRouter;
 
-/// Between the id and the verb inside the router. A caller who writes it reaches the same route,
-/// with the same checks; it is merely nobody's spelling.
+/// Between the id and the verb inside the router. A caller who sends this path reaches the same
+/// route with the same checks.
 const ROUTER_SEPARATOR: &str = "}/@";
 const PUBLIC_SEPARATOR: &str = "}:";
 
-/// A documented route, moved to where the router can match it.
+/// A documented route under the path that the router can match.
 pub(crate) fn to_router_path<S>(
     (schemas, mut paths, methods): UtoipaMethodRouter<S>,
 ) -> UtoipaMethodRouter<S> {
@@ -36,12 +36,12 @@ pub(crate) fn to_router_path<S>(
     (schemas, paths, methods)
 }
 
-/// The template of a route as callers know it.
+/// The public template of a route.
 pub(crate) fn public_template(template: &str) -> String {
     template.replace(ROUTER_SEPARATOR, PUBLIC_SEPARATOR)
 }
 
-/// Puts the real paths into the description and says which collections have verbs.
+/// Puts the public paths into the OpenAPI document and returns the collections that have verbs.
 pub(crate) fn restore_public_paths(openapi: &mut OpenApi) -> Vec<String> {
     let paths = std::mem::take(&mut openapi.paths.paths);
     let mut prefixes: Vec<String> = paths
@@ -61,7 +61,7 @@ pub(crate) fn restore_public_paths(openapi: &mut OpenApi) -> Vec<String> {
     prefixes
 }
 
-/// All routes, with requests for a verb moved before the router sees them.
+/// All routes; rewrites requests with a verb before routing.
 #[derive(Clone)]
 pub struct VerbRouter {
     router: Router,
@@ -76,8 +76,7 @@ impl VerbRouter {
         }
     }
 
-    /// To be served: every request knows the address it comes from, so that failed sign-ins can be
-    /// limited by it.
+    /// Adds the peer address to every request, so that failed sign-ins can be limited by address.
     pub fn into_make_service(self) -> IntoMakeServiceWithConnectInfo<Self, SocketAddr> {
         ServiceExt::<Request>::into_make_service_with_connect_info(self)
     }

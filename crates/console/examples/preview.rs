@@ -38,6 +38,7 @@ fn main() -> io::Result<()> {
     let chrome = Chrome {
         signed_in_as: Some("ada@example.com".to_owned()),
         tenant: Some("acme".to_owned()),
+        csrf: Some("token".to_owned()),
         version: "0.1.0",
     };
     let page = |name: &str, html: String| fs::write(root.join(name), html);
@@ -95,6 +96,7 @@ fn inbox() -> InboxView {
         ..CardView::default()
     };
     let row = |n: u32, kind: &str, title: &str| InboxRow {
+        expired: false,
         id: format!("int-{n}"),
         kind: kind.to_owned(),
         title: title.to_owned(),
@@ -309,8 +311,8 @@ fn workflow() -> WorkflowPageView {
     }
 }
 
-/// A graph with every difficulty at once: a wide fan, long edges, loops, a node that
-/// repeats itself, a second part and nodes on their own.
+/// A difficult graph: a wide fan, long edges, loops, a node that repeats itself, a second component
+/// and isolated nodes.
 fn wide() -> WorkflowPageView {
     let ids = (0..26).map(|i| format!("n{i}"));
     let pairs = [

@@ -1,14 +1,14 @@
-//! The static files the pages refer to, compiled into the binary.
+//! The static files of the pages, compiled into the binary.
 //!
-//! Written here, by us, with no build step: what is in `assets/` is what is served.
-//! A file's tag is a hash of its bytes, so it changes exactly when the file does.
+//! There is no build step: the files in `assets/` are served unchanged. A file's tag is a hash of
+//! its bytes, so it changes exactly when the file does.
 
-/// One static file, ready to be sent.
+/// One static file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asset {
     pub content_type: &'static str,
     pub body: &'static [u8],
-    /// A strong validator, quotes included, as the `ETag` header wants it.
+    /// A strong validator for the `ETag` header, quotes included.
     pub etag: String,
 }
 
@@ -50,8 +50,8 @@ const FILES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Looks a file up by its name below `/console/assets/`. Only the listed names
-/// exist, so there is no path to traverse.
+/// Looks a file up by its name below `/console/assets/`. Only the listed names exist, so path
+/// traversal is impossible.
 pub fn asset(path: &str) -> Option<Asset> {
     let (_, content_type, body) = FILES.iter().find(|(name, ..)| *name == path)?;
     Some(Asset {
@@ -61,15 +61,14 @@ pub fn asset(path: &str) -> Option<Asset> {
     })
 }
 
-/// The address a page uses. The query makes it safe for a server to let browsers
-/// keep the file for good; a server that ignores it still serves the right bytes.
+/// The URL a page uses. The hash in the query lets browsers cache the file forever; a server that
+/// ignores the query still serves the right bytes.
 pub(crate) fn url(name: &'static str) -> String {
     let tag = asset(name).map_or(0, |asset| fingerprint(asset.body));
     format!("/console/assets/{name}?v={tag:016x}")
 }
 
-/// FNV-1a. Tells versions of our own files apart; nothing rests on it being hard
-/// to forge.
+/// FNV-1a. It only distinguishes versions of our own files and need not be hard to forge.
 const fn fingerprint(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut i = 0;

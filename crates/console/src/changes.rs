@@ -1,17 +1,17 @@
-//! What somebody changed before they accepted it: the places that differ, before and after.
+//! Edits made before an approval: the changed places, before and after.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Places shown at most, and how deep they are told apart.
+/// Maximum number of changes shown.
 const MAX_CHANGES: usize = 50;
 const MAX_DEPTH: usize = 6;
 const MAX_CHARS: usize = 400;
 
-/// A place, and what stood there before and after; `None` for nothing.
+/// A path, and its value before and after; `None` if it did not exist.
 type Change<'a> = (String, Option<&'a Value>, Option<&'a Value>);
 
-/// A table of what differs between two values.
+/// A table of the differences between two values.
 pub(crate) fn table(before: &Value, after: &Value) -> Markup {
     let mut changes = Vec::new();
     differing(String::new(), Some(before), Some(after), 0, &mut changes);
@@ -69,7 +69,7 @@ fn differing<'a>(
     }
 }
 
-/// `/lines/0/price` as people read it.
+/// `/lines/0/price` in a readable form.
 fn name(place: &str) -> String {
     match place.strip_prefix('/') {
         Some(place) => place.replace('/', " › "),

@@ -1,22 +1,24 @@
-//! The frame around every page: head, skip link, top bar, footer.
+//! The frame of every page: head, skip link, top bar, footer.
 //!
-//! Owns the security-relevant shape of a document: stylesheets and deferred scripts
-//! come from this origin and are addressed by content hash, so that a browser never
-//! runs last version's script against this version's markup.
+//! Owns the security-relevant parts of a document: stylesheets and deferred scripts come from this
+//! origin and have a content hash in their URL, so that a browser never runs an old script with new
+//! markup.
 
 use maud::{DOCTYPE, Markup, html};
 
 use crate::{assets, links};
 
-/// What the frame shows besides the page itself.
+/// Data of the frame.
 #[derive(Debug, Clone, Default)]
 pub struct Chrome {
     pub signed_in_as: Option<String>,
     pub tenant: Option<String>,
+    /// The token of the session, for the form that ends it.
+    pub csrf: Option<String>,
     pub version: &'static str,
 }
 
-/// Which entry of the navigation the page belongs to.
+/// The navigation entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Inbox,
@@ -31,7 +33,7 @@ pub(crate) fn page(chrome: &Chrome, section: Section, title: &str, main: &Markup
     page_with(chrome, section, title, main, &[], &[])
 }
 
-/// A page with files of its own, loaded after those of every page.
+/// A page with its own files, loaded after the common ones.
 pub(crate) fn page_with(
     chrome: &Chrome,
     section: Section,
@@ -60,8 +62,8 @@ pub(crate) fn page_with(
                 (top_bar(chrome, section))
                 main #main tabindex="-1" { (main) }
                 footer.foot { "Tandem " (chrome.version) }
-                // One polite region for the whole page. It stays in place while other
-                // parts are replaced, or a screen reader would not announce the change.
+                // One polite live region for the whole page. It is never replaced, because a screen
+                // reader would then not announce the change.
                 p #announce .visually-hidden role="status" aria-live="polite" {}
             }
         }
@@ -91,6 +93,12 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
                 @if let Some(name) = &chrome.signed_in_as {
                     span.name title="Signed in as" { (name) }
                 }
+                @if let Some(csrf) = &chrome.csrf {
+                    form method="post" action=(links::LOGOUT) {
+                        input type="hidden" name="csrf" value=(csrf);
+                        button.small type="submit" { "Sign out" }
+                    }
+                }
             }
         }
     }
@@ -100,8 +108,7 @@ fn nav_link(href: &str, label: &str, current: bool) -> Markup {
     html! { a href=(href) aria-current=[current.then_some("page")] { (label) } }
 }
 
-/// Two linked wheels. The same drawing as `icon.svg`, inlined so that it takes the
-/// colour of the text around it.
+/// Two linked wheels. The same drawing as `icon.svg`, inlined so that it uses the text colour.
 fn mark() -> Markup {
     html! {
         svg.mark viewBox="0 0 24 16" width="24" height="16" aria-hidden="true" {

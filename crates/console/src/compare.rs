@@ -1,7 +1,6 @@
-//! Two runs side by side: how they ended, where they part, what differs.
+//! Comparison of two runs: their status, the first difference, and all differences.
 //!
-//! What a difference is was decided before: the page shows the wire's comparison and adds
-//! nothing to it.
+//! The wire crate computes the comparison; this page only shows it.
 
 use maud::{Markup, html};
 
@@ -18,7 +17,7 @@ pub struct ComparePageView {
     pub events: Vec<EventDifference>,
     /// More events differ than the page shows.
     pub more_events: bool,
-    /// One of the two has not ended: there may be more to compare.
+    /// One of the two runs has not ended: the comparison may change.
     pub is_unfinished: bool,
     pub state: Vec<StateDifference>,
 }
@@ -42,11 +41,11 @@ pub struct EventDifference {
 
 #[derive(Debug, Clone, Default)]
 pub struct StateDifference {
-    /// `status`, or which of the run's values: `variables`, `channels`.
+    /// `status`, or the kind of value: `variables`, `channels`.
     pub part: String,
-    /// Which one of them.
+    /// The name of the value.
     pub name: Option<String>,
-    /// Pretty-printed; absent on the side that does not have it.
+    /// Pretty-printed; absent on the side without the value.
     pub a: Option<String>,
     pub b: Option<String>,
 }

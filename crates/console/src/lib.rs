@@ -1,19 +1,17 @@
 //! The web console served at `/console`: view models in, HTML out.
 //!
-//! Owns: every page and fragment the console shows, the drawing of a workflow
-//! graph, the forms made from JSON Schemas and what comes back from them, and the
-//! stylesheets and scripts that go with them.
+//! Owns every page and fragment of the console, the drawing of a workflow graph, the forms made
+//! from JSON Schemas and the values read back from them, and the stylesheets and scripts.
 //!
-//! Refuses to know: HTTP, sessions, the store, the engine, the wire. A caller
-//! fills a view model with what this reader may see; nothing here decides that.
+//! Does not depend on HTTP, sessions, the store, the engine or the wire. A caller fills a view
+//! model with what this reader may see; nothing here decides that.
 //!
 //! Invariants:
-//! - Rendering is pure. The same view model gives the same bytes, so there is no
-//!   clock: relative times are worked out in the browser from `<time datetime>`.
-//! - All text reaches the page through maud's escaping, and every id placed in a
-//!   URL goes through `links`.
-//! - Nothing needs `unsafe-inline`: no inline script, no `style` attribute. State
-//!   for the script travels in `data-*` attributes.
+//! - Rendering is pure. The same view model gives the same bytes. There is no clock: the browser
+//!   computes relative times from `<time datetime>`.
+//! - All text passes maud's escaping, and every id in a URL is encoded by `links`.
+//! - Nothing needs `unsafe-inline`: no inline script, no `style` attribute. State for the script is
+//!   in `data-*` attributes.
 //! - A link is rendered only to a page that exists.
 
 mod assets;

@@ -11,23 +11,24 @@ pub(crate) const RUNS: &str = "/console/runs";
 pub(crate) const WORKFLOWS: &str = "/console/workflows";
 pub(crate) const WEBHOOKS: &str = "/console/webhooks";
 pub(crate) const LOGIN: &str = "/console/login";
+pub(crate) const LOGOUT: &str = "/console/logout";
 
 pub(crate) fn run(run_id: &str) -> String {
     format!("{RUNS}/{}", encode(run_id))
 }
 
-/// Where a button on the run page posts: `verb` is `cancel`, `pause` or `resume`.
+/// Where a button of the run page posts: `verb` is `cancel`, `pause` or `resume`.
 pub(crate) fn run_action(run_id: &str, verb: &str) -> String {
     format!("{RUNS}/{}/{verb}", encode(run_id))
 }
 
-/// The run's live stream, without its cursor: the script adds `?after=` because
-/// the cursor moves while the page is open.
+/// The run's live stream, without its cursor: the script adds `?after=` because the cursor moves
+/// while the page is open.
 pub(crate) fn run_live(run_id: &str) -> String {
     format!("{RUNS}/{}/live", encode(run_id))
 }
 
-/// Every moment of a run; without a choice, the newest.
+/// The history of a run; without an event, the newest.
 pub(crate) fn history(run_id: &str) -> String {
     run_action(run_id, "history")
 }
@@ -37,12 +38,12 @@ pub(crate) fn history_at(run_id: &str, seq: u64) -> String {
     format!("{}{seq}", history_at_prefix(run_id))
 }
 
-/// What a moment's sequence is appended to, by the script too.
+/// The URL that a sequence is appended to, also by the script.
 pub(crate) fn history_at_prefix(run_id: &str) -> String {
     format!("{RUNS}/{}/at/", encode(run_id))
 }
 
-/// Two runs side by side.
+/// The comparison of two runs.
 pub(crate) fn compare(a: &str, b: &str) -> String {
     format!("{RUNS}/{}/diff/{}", encode(a), encode(b))
 }
@@ -75,7 +76,7 @@ pub(crate) fn runs_live(filter: &RunListFilter) -> String {
     with_query("/console/runs/live", filter, None)
 }
 
-/// The list as it is selected, without a question.
+/// The list with a selection, without a question.
 pub(crate) fn inbox(selection: &InboxSelection) -> String {
     selected(INBOX, selection, None)
 }
@@ -139,9 +140,9 @@ fn query(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
 
 /// RFC 3986 unreserved characters stay; everything else becomes `%XX`.
 ///
-/// A browser resolves the segments `.` and `..` away even when they are written `%2E`, so
-/// no spelling of such an id can reach the server intact. It is encoded twice: the link
-/// then ends at "not found" and never at some other page.
+/// A browser resolves the segments `.` and `..` even when they are written `%2E`, so such an id
+/// cannot reach the server unchanged. It is encoded twice: the link then gets "not found" and never
+/// another page.
 fn encode(text: &str) -> String {
     if matches!(text, "." | "..") {
         return text.replace('.', "%252E");

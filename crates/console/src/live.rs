@@ -33,7 +33,7 @@ pub fn event_json(event: &EventRow) -> String {
         at: &event.at,
         kind: &event.kind,
         node_id: event.node_id.as_deref(),
-        // Text that is not JSON is still worth showing, as the string it is.
+        // Text that is not JSON is shown as a string.
         payload: serde_json::from_str(&event.payload_json)
             .unwrap_or_else(|_| Value::String(event.payload_json.clone())),
     };

@@ -1,11 +1,11 @@
-//! The sign-in page: the printed link first, a pasted key second.
+//! The sign-in page: the login link first, a pasted key second.
 
 use maud::html;
 
 use crate::chrome::{Chrome, Section, page};
 use crate::links;
 
-/// `error` is shown as given, so it must already be safe to tell a stranger.
+/// `error` is shown unchanged, so it must be safe for anonymous users.
 pub fn login_page(chrome: &Chrome, error: Option<&str>) -> String {
     let body = html! {
         div.narrow {

@@ -1,4 +1,4 @@
-//! The page for anything that went wrong: what happened, and what to do next.
+//! The error page: what happened, and what to do next.
 
 use maud::html;
 

@@ -1,4 +1,4 @@
-//! The run list: a filter, a table that refreshes itself, a way to older pages.
+//! The run list: a filter, a live table, links to older pages.
 
 use maud::{Markup, html};
 
@@ -9,17 +9,17 @@ use crate::{links, status, time};
 pub struct RunListView {
     pub rows: Vec<RunListRow>,
     pub filter: RunListFilter,
-    /// The statuses a reader may choose from.
+    /// The statuses the filter offers.
     pub statuses: Vec<&'static str>,
-    /// The workflow ids a reader may choose from.
+    /// The workflow ids the filter offers.
     pub workflows: Vec<String>,
     pub next_cursor: Option<String>,
-    /// True on the newest page only: the stream always sends that page, so an older
-    /// one must not listen to it.
+    /// True on the newest page only: the stream always sends that page, so an older page must not
+    /// subscribe to it.
     pub live: bool,
 }
 
-/// Sent back by the filter form as `?status=…&workflow=…`; an empty value is no filter.
+/// Sent by the filter form as `?status=…&workflow=…`; an empty value is no filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunListFilter {
     pub status: Option<String>,
@@ -31,7 +31,7 @@ pub struct RunListRow {
     pub run_id: String,
     pub workflow_id: String,
     pub status: String,
-    /// RFC 3339, as are all instants given to the console.
+    /// RFC 3339, as all times given to the console.
     pub created_at: String,
     pub ended_at: Option<String>,
     pub parent_run_id: Option<String>,
@@ -69,12 +69,12 @@ pub fn run_list_page(chrome: &Chrome, view: &RunListView) -> String {
     page(chrome, Section::Runs, "Runs", &body)
 }
 
-/// The table's rows alone, as the live stream sends them.
+/// Only the table rows, for the live stream.
 pub fn run_list_rows(view: &RunListView) -> String {
     rows(view).into_string()
 }
 
-/// Starts hidden: without the script nothing is live, and saying so would be a lie.
+/// Starts hidden: without the script the page is not live.
 pub(crate) fn live_indicator() -> Markup {
     html! { span #live .live hidden { span.dot {} span.text {} } }
 }
@@ -82,8 +82,8 @@ pub(crate) fn live_indicator() -> Markup {
 fn filter_form(view: &RunListView) -> Markup {
     let filter = &view.filter;
     let filtered = *filter != RunListFilter::default();
-    // A filter that came by URL may name something outside the offered lists; keep it
-    // selected so that the form shows what the table shows.
+    // A filter value from the URL may not be among the options; it stays selected so that the form
+    // matches the table.
     let foreign_status = filter
         .status
         .as_deref()

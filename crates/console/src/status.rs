@@ -1,8 +1,8 @@
-//! A status as a badge: of a run, a webhook or a delivery.
+//! A status badge of a run, a webhook or a delivery.
 //!
-//! Statuses arrive as protocol words and are shown unchanged; only the colour is
-//! decided here. An unknown word gets the neutral tone, never a refusal: a newer
-//! host may say something this console has not learned.
+//! Statuses are protocol words and are shown unchanged; only the colour is decided here. An unknown
+//! word gets the neutral colour, because a newer host may send statuses that this console does not
+//! know.
 
 use maud::{Markup, html};
 

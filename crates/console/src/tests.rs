@@ -1,5 +1,5 @@
-//! What every page must keep: escaping, the shape a strict policy asks for, and the
-//! markup that `console.js` relies on.
+//! Properties of every page: escaping, the markup a strict content security policy requires, and
+//! the markup that `console.js` uses.
 
 mod history;
 mod questions;
@@ -9,13 +9,14 @@ use crate::*;
 use questions::{decided, inbox, question};
 use scan::tags;
 
-/// Tries to leave an attribute, an element, a path and a script all at once.
+/// Tries to break out of an attribute, an element, a path and a script.
 const HOSTILE: &str = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>/../&amp;?#%00";
 
 fn chrome() -> Chrome {
     Chrome {
         signed_in_as: Some(HOSTILE.to_owned()),
         tenant: Some(HOSTILE.to_owned()),
+        csrf: Some(HOSTILE.to_owned()),
         version: "0.0.0",
     }
 }
@@ -114,6 +115,7 @@ fn run() -> RunPageView {
             outcome: Some(hostile()),
             at: Some(hostile()),
             votes: vec![VoteView {
+                claimed_by: None,
                 voter: hostile(),
                 delegate: Some(hostile()),
                 action: hostile(),

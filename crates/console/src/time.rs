@@ -1,39 +1,38 @@
-//! Instants on the page.
+//! Times on the page.
 //!
-//! The server writes the exact instant it was given; the script turns it into
-//! something relative to the reader's clock. Without the script the exact text
-//! stays, which is why each function renders a usable fallback. Nothing is parsed:
-//! a malformed instant is shown as it came.
+//! The server renders the exact time; the script makes it relative to the reader's clock. Without
+//! the script the exact text stays, so each function renders a usable fallback. Nothing is parsed:
+//! a malformed time is shown unchanged.
 
 use maud::{Markup, html};
 
-/// "3 minutes ago", kept fresh while the page is open.
+/// "3 minutes ago", updated while the page is open.
 pub(crate) fn ago(at: &str) -> Markup {
     html! { time datetime=(at) data-as="ago" title=(at) { (at) } }
 }
 
-/// The instant itself, for what lies ahead.
+/// The exact time, for times in the future.
 pub(crate) fn at(at: &str) -> Markup {
     html! { time datetime=(at) title=(at) { (at) } }
 }
 
-/// "2 hours left", kept fresh while the page is open.
+/// "2 hours left", updated while the page is open.
 pub(crate) fn countdown(at: &str) -> Markup {
     html! { time.countdown datetime=(at) data-as="countdown" title=(at) { "due " (at) } }
 }
 
-/// Distance from the start of the run ("+1.24s"), for the timeline, where order and
-/// gaps matter more than the wall clock.
+/// Offset from the start of the run ("+1.24s"), for the timeline, where order and gaps matter more
+/// than the wall clock.
 pub(crate) fn offset(at: &str) -> Markup {
     html! { time datetime=(at) data-as="offset" title=(at) { (clock(at)) } }
 }
 
-/// How long a run took, or has taken so far when `to` is absent.
+/// The duration of a run, so far when `to` is absent.
 pub(crate) fn duration(from: &str, to: Option<&str>) -> Markup {
     html! { time datetime=(from) data-as="duration" data-to=[to] { "–" } }
 }
 
-/// The `HH:MM:SS` part of an RFC 3339 instant, or all of it when it is not one.
+/// The `HH:MM:SS` part of an RFC 3339 time, or the whole text when it is not one.
 fn clock(at: &str) -> &str {
     let Some((_, rest)) = at.split_once('T') else {
         return at;

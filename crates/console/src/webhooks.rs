@@ -1,7 +1,7 @@
-//! The webhook pages: the subscriptions, and one of them with the log of its deliveries.
+//! The webhook pages: the subscriptions, and one of them with its deliveries.
 //!
-//! A target's URL is shown as text and never as a link: it leads away from the console, and
-//! calling it by hand is not what it is for.
+//! A target's URL is shown as text and never as a link, because it leads away from the console and
+//! is not meant to be opened by hand.
 
 use maud::{Markup, html};
 
@@ -25,7 +25,7 @@ pub struct WebhookRow {
     /// When the next attempt is made, while it is paused.
     pub paused_until: Option<String>,
     pub consecutive_failures: u32,
-    /// Deliveries the log pushed out before they were made.
+    /// Deliveries removed from the log before they were sent.
     pub dropped: u64,
 }
 

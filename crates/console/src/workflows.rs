@@ -99,7 +99,7 @@ pub fn workflow_page(chrome: &Chrome, view: &WorkflowPageView) -> String {
     page(chrome, Section::Workflows, &view.name, &body)
 }
 
-/// `ordinal` keeps field ids apart when a page holds several of these.
+/// `ordinal` keeps field ids unique when a page has several of these forms.
 fn start_form(workflow_id: &str, csrf: &str, ordinal: usize) -> Markup {
     let field = format!("input-{ordinal}");
     let hint = format!("input-hint-{ordinal}");

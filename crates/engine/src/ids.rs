@@ -1,13 +1,13 @@
-//! Ids the engine derives. Hashing stands in for randomness, so that a decision made twice, after
-//! a conflict or a crash, names the same child and the same effect.
+//! Ids that the engine derives. They are hashes and not random, so that a decision made twice,
+//! after a sequence conflict or a crash, names the same child and the same effect.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use tandem_record::{DefinitionHash, EffectId, InterruptId, NodeId, RunId, Seq, TenantId};
 
-/// Identity of one logical side effect of a node. Retries share it; `ordinal` tells two intended
-/// calls apart.
+/// Id of one logical side effect of a node. Retries share it; `ordinal` distinguishes two intended
+/// calls.
 pub fn logical_invocation_id(
     tenant: &TenantId,
     run: &RunId,
@@ -28,7 +28,7 @@ pub fn logical_invocation_id(
     EffectId::from(URL_SAFE_NO_PAD.encode(digest))
 }
 
-/// Id of the child a node starts in its `execution`-th entry, as its `index`-th child there.
+/// Id of the `index`-th child that a node starts in its `execution`-th execution.
 pub fn child_run_id(parent: &RunId, node: &NodeId, execution: u32, index: u32) -> RunId {
     let mut hash = Sha256::new();
     for part in ["tandem:child:v1", parent.as_str(), node.as_str()] {
@@ -44,24 +44,24 @@ pub fn child_run_id(parent: &RunId, node: &NodeId, execution: u32, index: u32) -
     RunId::from(format!("{prefix}-{}", hex(&digest[..12])))
 }
 
-/// Id of the question a node asks in its `round`-th entry.
+/// Id of the interrupt that a node opens in its `round`-th execution.
 pub(crate) fn interrupt_id(run: &RunId, node: &NodeId, round: u32) -> InterruptId {
     let text = format!("tandem:interrupt:v1\0{run}\0{node}\0{round}");
     let digest = Sha256::digest(text.as_bytes());
     InterruptId::from(format!("int-{}", hex(&digest[..16])))
 }
 
-/// Id of the note that takes the place of others, by the event that tells it.
+/// Id of the note that replaces others, by the event that records it.
 pub(crate) fn compaction_id(run: &RunId, at: Seq) -> String {
     let text = format!("tandem:compaction:v1\0{run}\0{at}");
     let digest = Sha256::digest(text.as_bytes());
     format!("{NOTE_PREFIX}{}", hex(&digest[..16]))
 }
 
-/// How every id of an entry begins, and so the key of every note.
+/// The prefix of every entry id, and so of the key of every note.
 pub const NOTE_PREFIX: &str = "mem-";
 
-/// Id of the entry a node writes as the `ordinal`-th of one execution.
+/// Id of the `ordinal`-th entry that a node writes in one execution.
 pub(crate) fn memory_id(run: &RunId, node: &NodeId, execution: u32, ordinal: usize) -> String {
     let text = format!("tandem:memory:v1\0{run}\0{node}\0{execution}\0{ordinal}");
     let digest = Sha256::digest(text.as_bytes());

@@ -1,10 +1,11 @@
-//! The law: what a workflow document means and what happens to a run of it.
+//! The rules: what a workflow document means and how a run of it behaves.
 //!
 //! Pure. No async, no clock, no randomness, no I/O: time and looked-up definitions are arguments,
-//! ids are derived by hashing. Two functions decide the fate of a run, [`run::decide`] and
-//! [`run::State::evolve`]; everything else here serves them.
+//! ids are derived by hashing. Two functions decide everything about a run, [`run::decide`] and
+//! [`run::Run::evolve`]; the rest of the crate serves them.
 //!
-//! The engine refuses to know which database keeps its events and which protocol shows them.
+//! The engine does not depend on the database that stores its events or on the protocol that shows
+//! them.
 
 mod cost;
 pub mod definition;
@@ -17,6 +18,7 @@ pub mod pack;
 pub mod run;
 mod template;
 pub mod tool;
+mod value_kind;
 
 pub use definition::{Definition, Problem};
 pub use ids::{NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id};

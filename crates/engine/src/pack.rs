@@ -1,5 +1,5 @@
-//! Node types that packs bring, as far as documents and decisions depend on them. What a pack's code
-//! does is nobody's business here.
+//! Node types of packs, as far as documents and decisions depend on them. The code of a pack is not
+//! known here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct PackTypes(BTreeMap<String, PackType>);
 pub struct PackType {
     /// The pack it comes from, as `name@version`.
     pub pack: String,
-    /// What its configuration has to look like, if its author said so.
+    /// The schema of its configuration, if its author gave one.
     pub config: Option<Arc<Schema>>,
 }
 
@@ -52,7 +52,8 @@ pub enum AllowedPackTypes<'a> {
     #[default]
     None,
     Listed(&'a PackTypes),
-    /// The document was accepted once; its packs may have gone since, and its runs have not.
+    /// The document was accepted earlier. Its packs may have been removed since, but its runs still
+    /// exist.
     PreviouslyAccepted,
 }
 
@@ -65,7 +66,7 @@ impl<'a> AllowedPackTypes<'a> {
         }
     }
 
-    /// What a type's configuration has to look like.
+    /// The schema of a type's configuration.
     pub(crate) fn config(self, type_id: &str) -> Option<&'a Schema> {
         match self {
             Self::Listed(types) => types.get(type_id)?.config.as_deref(),

@@ -1,17 +1,17 @@
-//! Texts with values of the run in them: `Refund {{ variables.customer }}?`. What stands between the
-//! braces is an expression (see [`crate::expression`]); there is nothing else to a template.
+//! Texts with values of the run: `Refund {{ variables.customer }}?`. The text between the braces is
+//! an expression (see [`crate::expression`]); a template has no other syntax.
 
 use crate::expression::{Expression, Scope};
 use serde_json::Value;
 use std::io::{self, Write};
 use tandem_schema::Meter;
 
-/// Values in one text at most.
+/// Maximum number of values in one text.
 const MAX_VALUES: usize = 16;
-/// Characters of one value, and of the whole text.
+/// Maximum characters of one value, and of the whole text.
 const MAX_VALUE_CHARS: usize = 200;
 const MAX_CHARS: usize = 1_000;
-/// In place of a value that is not there, and of one the reader must not see.
+/// Replaces a value that does not exist, and a value the reader must not see.
 const ABSENT: &str = "–";
 const MASKED: &str = "•••";
 
@@ -50,7 +50,7 @@ impl Template {
         Ok(template)
     }
 
-    /// A text that came in before there were templates may hold braces that mean nothing.
+    /// A text stored before templates existed may contain braces without a meaning.
     pub(crate) fn parse_or_literal(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|_| Self(vec![Part::Text(text.to_owned())]))
     }
@@ -72,7 +72,7 @@ impl Template {
         let mut text = String::new();
         for part in &self.0 {
             match part {
-                // What the author wrote is as long as the author wants.
+                // The author's own text is not shortened.
                 Part::Text(written) if self.0.len() == 1 => return written.clone(),
                 Part::Text(written) => text.push_str(written),
                 Part::Value(expression) if hidden(expression) => text.push_str(MASKED),
@@ -99,9 +99,21 @@ fn value_text(value: &Value) -> String {
     // One more than is shown, so that it is known to be longer.
     let shown = text.chars().take(MAX_VALUE_CHARS + 1);
     let plain: String = shown
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| {
+            if c.is_control() || is_bidi_control(c) {
+                ' '
+            } else {
+                c
+            }
+        })
         .collect();
     shortened(&plain, MAX_VALUE_CHARS)
+}
+
+/// Characters that change the direction of the text around them: a value must not reorder the
+/// sentence it stands in.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The first characters of a value's JSON text: at least one more than is shown, if it has them.
@@ -179,6 +191,16 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(rendered(text), expected);
         }
+    }
+
+    #[test]
+    fn values_cannot_change_the_direction_of_a_text() {
+        let controls = "\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}\u{200E}\u{200F}\u{061C}";
+        let scope = Fixed(json!({"variables": {"name": format!("Ada{controls}")}}));
+        let template = Template::parse("{{ variables.name }}129 EUR").unwrap();
+        let spaces = " ".repeat(controls.chars().count());
+        let expected = format!("Ada{spaces}129 EUR");
+        assert_eq!(template.render(&scope, |_| false), expected);
     }
 
     #[test]

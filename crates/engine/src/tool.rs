@@ -1,14 +1,14 @@
-//! Which tool servers an operator configured, as far as decisions depend on them. How they are
-//! reached is nobody's business here.
+//! The tool servers an operator configured, as far as decisions depend on them. How they are
+//! reached is not known here.
 
 use crate::definition::Definition;
 use crate::node::Kind;
 use std::collections::BTreeSet;
 
-/// Node types that are of use only where there is a tool server.
+/// Node types that need a tool server.
 pub const NODE_TYPES: [&str; 1] = ["core.mcp.toolCall"];
 
-/// The servers that are meant, in this order, where a node names none and there are several.
+/// The default servers, in this order, when a node names none and there are several.
 const DEFAULT_SERVERS: [&str; 2] = ["default", "conformance"];
 
 /// The tool servers of a host, by the operator's names.
@@ -16,7 +16,7 @@ const DEFAULT_SERVERS: [&str; 2] = ["default", "conformance"];
 pub struct ToolServers(BTreeSet<String>);
 
 impl ToolServers {
-    /// Whether any node could call a tool here.
+    /// Whether no node can call a tool on this host.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,13 +1,13 @@
-//! Finding workflow documents on disk: a file stands for itself, a directory for every `*.json`
-//! below it.
+//! Finds workflow documents on disk: a path is a file, or a directory with all `*.json` files below
+//! it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Directories inside directories; more is a mistake, not a library of workflows.
+/// Maximum depth of directories; a deeper tree is a mistake.
 const MAX_DEPTH: usize = 16;
 
-/// The files a path stands for, in a fixed order.
+/// The files of a path, in a fixed order.
 pub(crate) fn find(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !std::fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -25,8 +25,8 @@ fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        // Links to files are how configuration is mounted into containers; links to directories
-        // may lead in circles and are not followed.
+        // Links to files are common in mounted configuration. Links to directories may form cycles
+        // and are not followed.
         if entry.file_type()?.is_dir() {
             if depth < MAX_DEPTH {
                 walk(&path, depth + 1, found)?;

@@ -1,4 +1,4 @@
-//! Why a command ends early, said in one line: what failed, why, and what to do about it.
+//! Why a command fails, in one line: what failed, why, and what to do.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// `what` includes the reason; `next` is a sentence telling the reader what to do.
+    /// `what` includes the reason; `next` is a sentence with the next step.
     pub(crate) fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self {
             what: what.into(),

@@ -1,8 +1,8 @@
 //! The `tandem` binary: configuration, wiring, command line. The only crate that names a concrete
 //! store, and the only one that ends the process.
 //!
-//! Entry points: `serve` starts the server, `dev` is the newcomer's server, everything in
-//! `commands` is a client of a server or needs none.
+//! Entry points: `serve` starts the server, `dev` starts it with samples, and `commands` contains
+//! everything that is a client of a server or needs none.
 
 mod cli;
 mod client;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     match cli.run() {
         Ok(code) => code,
-        // `tandem runs list | head` is no failure.
+        // `tandem runs list | head` is not a failure.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

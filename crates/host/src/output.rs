@@ -1,10 +1,10 @@
-//! The one place that writes to the terminal. Results go to stdout, everything else to stderr, so
-//! that a pipe carries only what was asked for.
+//! All terminal output. Results go to stdout, everything else to stderr, so that a pipe contains
+//! only the result.
 
 use serde::Serialize;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 
-/// Writes one line to stdout, at once: a follower on the other end of a pipe waits for it.
+/// Writes one line to stdout and flushes it, because a reader of a pipe may wait for it.
 pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_ref().as_bytes())?;
@@ -12,27 +12,27 @@ pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
     out.flush()
 }
 
-/// Indented, for people and for files.
+/// Indented JSON, for people and for files.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     line(serde_json::to_string_pretty(value)?)
 }
 
-/// One object per line, for programs that read while it goes on.
+/// One object per line, for programs that read the output as a stream.
 pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     line(serde_json::to_string(value)?)
 }
 
-/// A remark that is not the result.
+/// A message that is not the result.
 pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", text.as_ref());
 }
 
-/// Stdout for what is not lines of ours.
+/// Stdout for output that is not our own lines.
 pub(crate) fn bytes() -> Box<dyn Write> {
     Box::new(io::BufWriter::new(io::stdout().lock()))
 }
 
-/// One line that tells how far a long command is, where somebody watches.
+/// One line with the progress of a long command, if stderr is a terminal.
 pub(crate) struct Progress {
     is_terminal: bool,
 }
@@ -58,13 +58,13 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     note(format!("error: {error:#}"));
 }
 
-/// Whether whoever read our stdout stopped reading.
+/// Whether the reader of our stdout has closed it.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
-/// How stdout is written: with colours only where a person looks at it and did not object.
+/// The style of stdout: colours only on a terminal and if not disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     colours: bool,
@@ -108,7 +108,7 @@ impl Style {
     }
 }
 
-/// Text that came from elsewhere, without the control characters that could steer a terminal.
+/// Text from elsewhere, without control characters that a terminal would interpret.
 pub(crate) fn sanitize(text: &str) -> String {
     text.chars()
         .map(|c| {

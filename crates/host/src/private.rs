@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// A new file, or an existing one emptied and closed to others.
+/// Creates a file, or empties an existing one and removes the permissions of others.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -15,7 +15,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The directory and those above it that are missing. One that exists stays as it is.
+/// Creates the directory and its missing parents. An existing directory is not changed.
 pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -24,13 +24,13 @@ pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Takes away what others may do, if they may anything.
+/// Removes the permissions of others, if there are any.
 pub(crate) fn tighten(path: &Path, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         let file = std::fs::metadata(path)?;
-        // A pipe or a terminal is nobody's file to change.
+        // Permissions of a pipe or terminal are not changed.
         let ours = file.is_file() || file.is_dir();
         if ours && file.permissions().mode() & 0o077 != 0 {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;

@@ -1,5 +1,4 @@
-//! `tandem inbox` against the real binary: look, decide, answer, and what is said when it does not
-//! work out.
+//! `tandem inbox` with the real binary: list, show, decide, answer, and error messages.
 
 mod server;
 
@@ -45,7 +44,7 @@ fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or(-1)
 }
 
-/// Starts a run that waits and gives its question, as the server lists it.
+/// Starts a run that waits and returns its question, as the server lists it.
 fn ask(server: &Server, workflow: &str) -> Value {
     let started = server.run(&["run", workflow]);
     assert_eq!(code(&started), 3, "{}", err(&started));

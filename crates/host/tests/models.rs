@@ -1,5 +1,5 @@
-//! Models of the real binary: called with the operator's key under the effect's id, once and not
-//! again by a replay; repeated under the same id when the process dies between call and record.
+//! Models with the real binary: called with the operator's key and the effect's id, once, and not
+//! again by a replay; retried with the same id when the process dies between call and commit.
 
 mod server;
 
@@ -10,15 +10,15 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-/// A test that waits longer for a call has failed.
+/// A longer wait for a call fails the test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const KEY: &str = "operators-key-not-to-be-seen";
 
-/// A model on loopback that has one answer.
+/// A model server on loopback with one answer.
 struct Model {
     url: String,
     calls: Receiver<ReceivedRequest>,
-    /// Lets it answer one call.
+    /// Releases the answer to one call.
     answers: Sender<()>,
 }
 
@@ -28,7 +28,7 @@ fn model() -> Model {
     let (sender, calls) = mpsc::channel();
     let (answers, leave) = mpsc::channel();
     std::thread::spawn(move || {
-        // One after the other; whoever calls has hung up when the next one does.
+        // One connection at a time; the client has closed the previous one by then.
         for connection in listener.incoming().flatten() {
             answer(&connection, &sender, &leave);
         }
@@ -127,7 +127,7 @@ fn call_is_retried_with_the_same_id_after_a_crash() {
     let mut server = serving(&url, true);
     server.post("/v1/runs", &[], r#"{"workflowId": "price"}"#);
     let before = calls.recv_timeout(TIMEOUT).unwrap();
-    // Called and not answered yet: the next commit would be the answer's.
+    // The call was received and not answered: the next commit would store the answer.
     let armed = r#"{"point": "commit.before"}"#;
     server.try_post("/v1/host/tandem/test/crash", armed);
     answers.send(()).unwrap();

@@ -1,5 +1,5 @@
-//! Packs of the real binary: loaded from the operator's directory, used by workflows, told in discovery,
-//! and not needed any more by what they did before.
+//! Packs with the real binary: loaded from the operator's directory, used by workflows, advertised
+//! in discovery, and not needed to replay recorded results.
 
 mod server;
 
@@ -24,7 +24,7 @@ fn put(directory: &Path, name: &str, manifest: &str) {
     std::fs::write(folder.join("pack.wasm"), MODULE).unwrap();
 }
 
-/// A good pack and one for another ABI.
+/// A valid pack and one for another ABI.
 fn packs() -> TempDir {
     let packs = tempfile::tempdir().unwrap();
     let label = "\"label\": \"Greet\"";
@@ -111,7 +111,7 @@ fn pack_adds_a_node_type() {
     assert_eq!(types(&first), course);
     assert_eq!(first[3].1["outputs"]["greeting"], "Hello, Ada!");
 
-    // Without the pack a replay still tells what was recorded, and a new run cannot go on.
+    // Without the pack a replay still returns the recorded result, and a new run fails.
     std::fs::remove_dir_all(packs.path().join("greet")).unwrap();
     assert_eq!(server.terminate(), 0);
     server.start_again();

@@ -1,5 +1,5 @@
-//! The real binary: started, used through its own commands, stopped. Every server has a store and
-//! a port of its own; waiting is always for something that can be seen.
+//! The real binary: started, used through its own commands, stopped. Every server has its own store
+//! and port; tests wait only for observable conditions.
 
 mod server;
 
@@ -243,12 +243,12 @@ fn terminated_server_drains_exits_0_and_resumes_after_restart() {
     let mut server = Server::with_workflows(&[("slow.json", WAITING)]);
     let mut follower = server.start(&["run", "slow", "--follow", "--json"]);
     let run = server.only_run("slow", "running");
-    // An open stream must not keep the server from leaving.
+    // An open stream must not delay the exit of the server.
     assert_eq!(server.terminate(), 0, "{}", server.log());
     server.start_again();
     assert_eq!(server.only_run("slow", "running"), run);
     assert_eq!(code(&server.run(&["runs", "cancel", &run])), 0);
-    // The follower has come back by itself and sees the end.
+    // The follower has reconnected and sees the end.
     assert_eq!(follower.wait().unwrap().code(), Some(2));
 }
 
@@ -371,8 +371,8 @@ fn login_link_is_printed_only_on_request() {
         printed.contains("/console (sign in with a key)"),
         "{printed}"
     );
-    let asked = Server::with_login_link();
-    let printed = asked.log_with("console: ");
+    let server = Server::with_login_link();
+    let printed = server.log_with("console: ");
     assert_eq!(
         printed.matches("/console/login?code=").count(),
         1,

@@ -1,4 +1,4 @@
-//! Spans of a run arrive at a collector, with the trace of whoever started it; so do metrics.
+//! Spans of a run arrive at a collector, with the trace of its caller; so do metrics.
 #![cfg(feature = "otel")]
 
 mod server;
@@ -11,7 +11,7 @@ use std::net::TcpListener;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// Takes one OTLP request and answers it.
+/// Receives one OTLP request and answers it.
 fn receive(collector: &TcpListener) -> (String, Value) {
     let (mut connection, _) = collector.accept().unwrap();
     let mut reader = BufReader::new(connection.try_clone().unwrap());
@@ -88,7 +88,7 @@ fn metrics_are_exported_under_the_protocols_names() {
     let server = Server::exporting_metrics_to(&endpoint);
     server.post("/v1/runs", &[], r#"{"workflowId": "hello"}"#);
 
-    // The first exports may be from before the run ended.
+    // The first exports may have been made before the run ended.
     let metrics = loop {
         let (head, body) = receive(&collector);
         assert!(head.starts_with("POST /numbers "), "{head}");
@@ -117,13 +117,13 @@ fn named<'a>(metrics: &'a [Value], name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no metric {name} in {metrics:#?}"))
 }
 
-/// A counter without series yet is not told.
+/// A counter without series is not exported.
 fn number(metrics: &[Value], name: &str) -> Option<f64> {
     let found = metrics.iter().find(|metric| metric["name"] == name)?;
     found["sum"]["dataPoints"][0]["asDouble"].as_f64()
 }
 
-/// OTLP writes 64-bit integers as text.
+/// OTLP encodes 64-bit integers as text.
 fn whole(value: &Value) -> u64 {
     let text = value.as_str().map(str::to_owned);
     text.unwrap_or_else(|| value.to_string()).parse().unwrap()

@@ -1,5 +1,5 @@
-//! Tools of the real binary: called with the operator's key under the effect's id, once and not again by
-//! a replay; repeated under the same id when the process dies between call and record.
+//! Tools with the real binary: called with the operator's key and the effect's id, once, and not
+//! again by a replay; retried with the same id when the process dies between call and commit.
 
 mod server;
 
@@ -10,16 +10,16 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-/// A test that waits longer for a call has failed.
+/// A longer wait for a call fails the test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const KEY: &str = "tool-servers-key-not-to-be-seen";
 
-/// A tool server on loopback whose `echo` gives back its text.
+/// A tool server on loopback whose `echo` returns its text.
 struct Tools {
     url: String,
-    /// Calls of tools; the rest of a session is not told.
+    /// Tool calls; other requests of a session are not included.
     calls: Receiver<ReceivedRequest>,
-    /// Lets it answer one call.
+    /// Releases the answer to one call.
     answers: Sender<()>,
 }
 
@@ -175,7 +175,7 @@ fn call_is_retried_with_the_same_id_after_a_crash() {
     let mut server = serving(&url);
     server.post("/v1/runs", &[], r#"{"workflowId": "echo"}"#);
     let before = calls.recv_timeout(TIMEOUT).unwrap();
-    // Called and not answered yet: the next commit would be the result's.
+    // The call was received and not answered: the next commit would store the result.
     let armed = r#"{"point": "commit.before"}"#;
     server.try_post("/v1/host/tandem/test/crash", armed);
     answers.send(()).unwrap();

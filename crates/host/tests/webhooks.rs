@@ -1,5 +1,6 @@
-//! Webhooks of the real binary: signed, repeated under the same id when it dies between a delivery
-//! and its record, and signed anew after a rotation. Callbacks of its runs: told after a death too.
+//! Webhooks with the real binary: signed, retried with the same id after a crash between a delivery
+//! and its commit, and signed with a new secret after a rotation. Callbacks of runs are sent after
+//! a crash too.
 
 mod server;
 
@@ -11,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use tandem_access::signature;
 
-/// A test that waits longer for a delivery has failed.
+/// A longer wait for a delivery fails the test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn is_signed_with(delivery: &ReceivedRequest, secret: &str) -> bool {
@@ -21,7 +22,7 @@ fn is_signed_with(delivery: &ReceivedRequest, secret: &str) -> bool {
         && delivery.header("openwop-signature") == expected
 }
 
-/// A target on loopback that takes everything.
+/// A target on loopback that accepts everything.
 fn target() -> (String, Receiver<ReceivedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/in", listener.local_addr().unwrap());
@@ -68,7 +69,7 @@ fn deliveries_are_signed_and_survive_a_crash() {
 
     let armed = r#"{"point": "effect.after"}"#;
     server.post("/v1/host/tandem/test/crash", &[], armed);
-    // The answer may be lost with the process.
+    // The response may be lost with the process.
     server.try_post("/v1/runs", r#"{"workflowId": "hello"}"#);
     let before = deliveries.recv_timeout(TIMEOUT).unwrap();
     server.wait_for_crash();
@@ -126,27 +127,29 @@ fn callback_is_sent_after_a_crash_and_its_link_resolves_the_interrupt() {
     let armed = r#"{"point": "effect.before"}"#;
     server.post("/v1/host/tandem/test/crash", &[], armed);
     let wanted = format!(r#"{{"workflowId": "gated", "callbackUrl": "{url}"}}"#);
-    // The answer may be lost with the process.
+    // The response may be lost with the process.
     server.try_post("/v1/runs", &wanted);
     server.wait_for_crash();
     assert!(announcements.try_recv().is_err());
     server.start_again();
 
     let received = announcements.recv_timeout(TIMEOUT).unwrap();
-    let asked = received.json();
-    assert_eq!(asked["type"], "interrupt.requested");
-    assert_eq!(asked["workflowId"], "gated");
-    assert_eq!(asked["interrupt"]["data"]["title"], "Refund");
+    let notification = received.json();
+    assert_eq!(notification["type"], "interrupt.requested");
+    assert_eq!(notification["workflowId"], "gated");
+    assert_eq!(notification["interrupt"]["data"]["title"], "Refund");
     assert_eq!(
         received.header("x-openwop-event-type"),
         "interrupt.requested"
     );
     assert_eq!(received.header("openwop-event-type"), "interrupt.requested");
     assert!(!received.header("x-openwop-timestamp").is_empty());
-    let id = asked["interrupt"]["interruptId"].as_str().unwrap();
+    let id = notification["interrupt"]["interruptId"].as_str().unwrap();
     assert_eq!(received.header("idempotency-key"), format!("announce:{id}"));
-    let token = asked["interrupt"]["interruptToken"].as_str().unwrap();
-    let link = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+    let token = notification["interrupt"]["interruptToken"]
+        .as_str()
+        .unwrap();
+    let link = notification["interrupt"]["callbackUrl"].as_str().unwrap();
     assert_eq!(link, format!("{PUBLIC}/v1/interrupts/{token}"));
 
     let answer = r#"{"resumeValue": {"action": "accept"}}"#;
@@ -155,5 +158,5 @@ fn callback_is_sent_after_a_crash_and_its_link_resolves_the_interrupt() {
     assert!(decided.starts_with("HTTP/1.1 200"), "{decided}");
     server.only_run("gated", "completed");
     assert!(!server.log().contains(token), "a link is in the log");
-    assert!(announcements.try_recv().is_err(), "it is told once");
+    assert!(announcements.try_recv().is_err(), "it is sent once");
 }

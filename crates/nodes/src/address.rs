@@ -1,16 +1,16 @@
-//! Where an address leads. Pure classification; what may be reached is the guard's decision.
+//! Classifies addresses. Pure; the guard decides which classes may be called.
 //!
-//! IPv6 is judged by what is allowed (global unicast) rather than by what is not, so that a range
-//! nobody thought of is refused. Forms that carry an IPv4 address are judged by that address.
+//! IPv6 is checked against the allowed range (global unicast) instead of forbidden ranges, so that
+//! an unlisted range is refused. Forms that contain an IPv4 address are classified by that address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     Public,
-    /// This machine or its network: reachable only where tests are.
+    /// This machine or its network: allowed only in tests.
     Private,
-    /// Nothing a workflow may ever call: metadata services, link-local, multicast, reserved.
+    /// Never allowed: metadata services, link-local, multicast, reserved.
     Never,
 }
 
@@ -38,9 +38,9 @@ fn reach_v4(v4: Ipv4Addr) -> Reach {
         | [127, ..]
         | [172, 16..=31, ..]
         | [192, 168, ..]
-        // Shared address space behind carriers' NAT.
+        // Shared address space of carrier-grade NAT.
         | [100, 64..=127, ..]
-        // Benchmarking; some VPNs hand these out as stand-ins for names.
+        // Benchmarking; some VPNs use these as placeholders for names.
         | [198, 18..=19, ..] => Reach::Private,
         // "This network": connecting to 0.0.0.0 reaches the machine itself.
         [0, ..]
@@ -75,7 +75,7 @@ fn reach_v6(v6: Ipv6Addr) -> Reach {
         // Protocol assignments, Teredo tunnels among them; documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Never,
         [0x2000..=0x3fff, ..] => Reach::Public,
-        // Unspecified, IPv4-compatible, translated, link-local, multicast and whatever comes.
+        // Unspecified, IPv4-compatible, translated, link-local, multicast and unassigned ranges.
         _ => Reach::Never,
     }
 }

@@ -1,4 +1,4 @@
-//! An HTTP client that cannot be led astray: the one way out for nodes and webhooks.
+//! The guarded HTTP client: the only way out for nodes and webhooks.
 
 use crate::guard::{Rejected, UrlGuard};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -11,14 +11,14 @@ use std::time::Duration;
 #[error("the HTTP client cannot be built: {0}")]
 pub struct ClientError(#[source] reqwest::Error);
 
-/// A client that resolves through the guard, follows no redirect, uses no proxy and repeats
-/// nothing by itself. It checks addresses of names only: the caller passes every URL through
+/// A client that resolves through the guard, follows no redirect, uses no proxy and retries
+/// nothing. It checks only the addresses of names: the caller passes every URL through
 /// [`UrlGuard::check_url`] first, because a literal address is never resolved.
 pub fn guarded_client(
     guard: Arc<UrlGuard>,
     connect_timeout: Duration,
 ) -> Result<reqwest::Client, ClientError> {
-    // An error means that a provider is installed already, which is as good.
+    // An error means that a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .dns_resolver(Arc::new(GuardedResolver::new(guard)))
@@ -32,8 +32,8 @@ pub fn guarded_client(
         .map_err(ClientError)
 }
 
-/// Resolves a name once and hands exactly the checked addresses to the connector. There is no
-/// second resolution for a rebinding name to answer differently.
+/// Resolves a name once and gives exactly the checked addresses to the connector. There is no
+/// second resolution that a rebinding name could answer differently.
 pub struct GuardedResolver {
     guard: Arc<UrlGuard>,
 }
@@ -43,8 +43,8 @@ impl GuardedResolver {
         Self { guard }
     }
 
-    /// All or nothing: a name that mixes public and private addresses is trying something, and
-    /// the connector would be free to pick the private one.
+    /// All or nothing: a name with both public and private addresses is suspicious, and the
+    /// connector could choose the private one.
     pub(crate) fn vet(&self, addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, Rejected> {
         for address in &addresses {
             self.guard.check_ip(address.ip())?;
@@ -53,7 +53,7 @@ impl GuardedResolver {
     }
 
     pub(crate) async fn lookup(&self, name: &str) -> Result<Vec<SocketAddr>, LookupError> {
-        // Port 0 lets the connector fill in the URL's port.
+        // With port 0 the connector uses the URL's port.
         let addresses = tokio::net::lookup_host((name, 0)).await?;
         Ok(self.vet(addresses.collect())?)
     }
@@ -73,7 +73,7 @@ impl Resolve for GuardedResolver {
         Box::pin(async move {
             match resolver.lookup(name.as_str()).await {
                 Ok(addresses) => Ok(Box::new(addresses.into_iter()) as Addrs),
-                // Unwrapped, so that a rejection can be found again in the client's error.
+                // Not wrapped, so that a rejection can be found in the client's error.
                 Err(LookupError::Rejected(rejected)) => Err(rejected.into()),
                 Err(LookupError::Io(error)) => Err(error.into()),
             }

@@ -1,14 +1,15 @@
-//! Credentials a call carries in its headers, so that they can be kept out of what comes back.
+//! Credentials in the headers of a call, so that they can be masked in its response.
 //!
-//! A service may echo what it was sent, in an error page above all. What it echoes would end up
-//! in the log of the run.
+//! A service may echo the request, especially in an error page. The echo would be stored in the log
+//! of the run.
 
 use reqwest::header::HeaderMap;
 use std::borrow::Cow;
 
 const MASK: &str = "[REDACTED]";
 
-/// Shorter values are left alone: masking every `1` in a response hides nothing and ruins it.
+/// Shorter values are not masked: masking every `1` in a response hides nothing and makes it
+/// useless.
 const MIN_MASKED_BYTES: usize = 8;
 
 const CREDENTIAL_HEADERS: [&str; 5] = [
@@ -23,7 +24,7 @@ pub(crate) fn is_credential_header(lower_case_name: &str) -> bool {
     CREDENTIAL_HEADERS.contains(&lower_case_name)
 }
 
-/// Has no `Debug`, and lives no longer than the call.
+/// Has no `Debug`, and is dropped with the call.
 pub(crate) struct Credentials(Vec<String>);
 
 impl Credentials {
@@ -32,18 +33,18 @@ impl Credentials {
             .iter()
             .filter(|(name, _)| is_credential_header(name.as_str()))
             .filter_map(|(_, value)| value.to_str().ok())
-            // The value, and what follows its scheme: `Bearer x` may come back as `x`.
+            // The value, and the part after its scheme: `Bearer x` may be echoed as `x`.
             .flat_map(|value| [Some(value), value.split_once(' ').map(|(_, rest)| rest)])
             .flatten()
             .map(|value| value.trim().to_owned())
             .filter(|value| value.len() >= MIN_MASKED_BYTES)
             .collect();
-        // Longest first, so that masking a part does not hide the whole from its own mask.
+        // Longest first, so that masking a part does not prevent masking the whole.
         values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
         Self(values)
     }
 
-    /// The length of the longest, in bytes.
+    /// The length of the longest credential, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.0.first().map_or(0, String::len)
     }

@@ -1,7 +1,6 @@
-//! How a call that did not succeed is told: a code, a message a person can act on, and whether
-//! trying again can help.
+//! Errors of failed calls: a code, a message a person can act on, and whether a retry can help.
 //!
-//! Messages name method and origin only. A path or query may carry a token, so the client's own
+//! Messages name only method and origin. A path or query may contain a token, so the client's own
 //! messages, which quote the URL, are not passed on.
 
 use crate::guard::Rejected;
@@ -20,7 +19,7 @@ pub(crate) fn rejected(rejected: &Rejected) -> ErrorInfo {
     )
 }
 
-/// The workflow asks for something that is not an HTTP request.
+/// The workflow's request is not a valid HTTP request.
 pub(crate) fn invalid(reason: impl std::fmt::Display) -> ErrorInfo {
     ErrorInfo::new(
         "validation_error",
@@ -46,7 +45,7 @@ pub(crate) fn status(call: &str, status: StatusCode, body: &str) -> ErrorInfo {
     }
 }
 
-/// What went wrong before a whole answer arrived.
+/// An error before the whole response arrived.
 pub(crate) fn transport(call: &str, error: &reqwest::Error, timeout_ms: u64) -> ErrorInfo {
     let refusal = chain(error).find_map(|cause| cause.downcast_ref::<Rejected>());
     if let Some(refusal) = refusal {
@@ -71,14 +70,14 @@ pub(crate) fn transport(call: &str, error: &reqwest::Error, timeout_ms: u64) -> 
     ErrorInfo::new(FAILED, format!("{call} {what}: {}.", innermost(error))).retryable()
 }
 
-/// An error and what caused it, outermost first.
+/// An error and its causes, outermost first.
 pub(crate) fn chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// The operating system's or the TLS library's own words; the layers above repeat the URL.
+/// The message of the operating system or the TLS library; the layers above repeat the URL.
 fn innermost(error: &reqwest::Error) -> String {
     match chain(error).skip(1).last() {
         Some(cause) => cause.to_string(),
@@ -86,7 +85,8 @@ fn innermost(error: &reqwest::Error) -> String {
     }
 }
 
-/// How long a service wants to be left alone. Seconds; a date is left to the author's own backoff.
+/// The `Retry-After` of a service in seconds. A date is ignored; the node's own backoff applies
+/// then.
 pub(crate) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     let seconds: f64 = text.trim().parse().ok()?;

@@ -1,26 +1,26 @@
-//! The guard against server-side request forgery: which URLs and addresses may be called.
+//! Protection against server-side request forgery (SSRF): which URLs and addresses may be called.
 //!
-//! A URL is checked by its text, before anything is resolved; the addresses its host resolves to
-//! are checked again at the moment of connecting (see [`crate::GuardedResolver`]). Both are
-//! needed: a public name may point inwards, and a literal address is never resolved.
+//! A URL is checked as text before anything is resolved. The addresses its host resolves to are
+//! checked again when connecting (see [`crate::GuardedResolver`]). Both are needed: a public name
+//! may resolve to a private address, and a literal address is never resolved.
 
 use crate::address::{Reach, reach};
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// What may be called. The default is what a production host wants for webhooks and nodes alike,
-/// except that plain http to the public internet is allowed unless `require_https`.
+/// What may be called. The default suits a production host for webhooks and nodes; plain http to
+/// the public internet is allowed unless `require_https`.
 #[derive(Clone, Debug, Default)]
 pub struct UrlGuard {
-    /// Only for tests: lets loopback and private networks through, and plain http even where
-    /// https is required. Metadata services, link-local and `deny_hosts` stay refused.
+    /// Only for tests: allows loopback and private networks, and plain http even where https is
+    /// required. Metadata services, link-local and `deny_hosts` stay refused.
     pub allow_private: bool,
-    /// Hosts refused in any case: names, with everything below them, or addresses.
+    /// Hosts that are always refused: names, including their subdomains, or addresses.
     pub deny_hosts: Vec<String>,
     pub require_https: bool,
 }
 
-/// A target that will not be called. The reason names no more of the URL than its host.
+/// A target that must not be called. The reason contains no more of the URL than its host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Rejected {
@@ -40,11 +40,11 @@ const PRIVATE_NAMES: [&str; 4] = ["localhost", "local", "internal", "cluster"];
 const METADATA_NAMES: [&str; 2] = ["metadata", "metadata.google.internal"];
 
 impl UrlGuard {
-    /// Everything that can be said without resolving the host. The answer is the parsed URL, in
-    /// which odd spellings of addresses (`0x7f.1`, `2130706433`) have become plain ones.
+    /// All checks that need no resolution. Returns the parsed URL, in which unusual forms of
+    /// addresses (`0x7f.1`, `2130706433`) are normalized.
     pub fn check_url(&self, text: &str) -> Result<Url, Rejected> {
         let url = Url::parse(text).map_err(|error| {
-            // The parser's message never quotes the text, which may hold credentials.
+            // The parser's message never quotes the text, which may contain credentials.
             Rejected::because(format!("not an absolute URL: {error}"))
         })?;
         match url.scheme() {

@@ -19,7 +19,7 @@ pub struct CallLimits {
     /// How much of an error's body is kept.
     pub error_body_bytes: usize,
     pub connect_timeout_ms: u64,
-    /// No call may take longer, whatever the request says; it must end within its lease.
+    /// Upper limit of the request's own timeout; a call must end within its lease.
     pub timeout_ms: u64,
 }
 
@@ -51,8 +51,8 @@ impl HttpCaller {
         })
     }
 
-    /// Attempts the call once. A timeout or a broken connection leaves open whether it took
-    /// effect; the idempotency key lets the other side answer that on the next attempt.
+    /// Attempts the call once. After a timeout or a broken connection it is unknown whether the
+    /// call took effect; the idempotency key lets the service recognise the next attempt.
     pub async fn call(
         &self,
         request: &HttpRequest,
@@ -111,8 +111,8 @@ impl HttpCaller {
     ) -> Result<Object, ErrorInfo> {
         let status = response.status();
         if !status.is_success() {
-            // Further than is kept, so that a credential across the cut is masked whole. A body
-            // that breaks off does not change what the status said.
+            // Read more than is kept, so that a credential across the cut is masked as a whole. An
+            // incomplete body does not change the meaning of the status.
             let enough = self.limits.error_body_bytes + credentials.longest();
             let read = response::read(&mut response, enough).await;
             let body = read.unwrap_or(Body::Cut(Vec::new()));
@@ -127,7 +127,7 @@ impl HttpCaller {
     }
 }
 
-/// Method and origin: enough to find the node, too little to leak what a path or query carries.
+/// Method and origin: enough to find the node, without the contents of a path or query.
 fn describe(method: &Method, url: &Url) -> String {
     format!("{method} {}", url.origin().ascii_serialization())
 }

@@ -1,18 +1,18 @@
-//! What the host does to the world: HTTP calls of nodes, calls of models, of tools and of nodes that
-//! packs bring, deliveries to webhooks, and proving that a secret can be resolved.
+//! Performs the host's outgoing calls: HTTP calls of nodes, calls of models, tools and pack nodes,
+//! webhook deliveries, and the check that a secret can be resolved.
 //!
-//! An effect arrives already recorded under an id that never changes; this crate attempts it once
-//! and says how it went. It decides nothing about retries, writes nothing to any log of a run, and
-//! knows no store and no engine.
+//! An effect is already recorded under an id that never changes; this crate attempts it once and
+//! returns the outcome. It does not decide about retries, does not write to the log of a run, and
+//! does not depend on the store or the engine.
 //!
 //! Invariants:
-//! - Every outgoing connection goes to an address the [`UrlGuard`] has seen. Names are resolved once,
-//!   by [`GuardedResolver`], and the checked addresses are the ones connected to; redirects are
-//!   not followed and no proxy is used, since either would go where nobody looked.
-//! - Every call carries the effect's id as `Idempotency-Key`, so that a second attempt can be
-//!   recognised by whoever is called.
-//! - No credential reaches an error or a log: not from a header, not from a URL, not echoed back
-//!   in a response. Where a model provider or a tool server is reached reaches neither.
+//! - Every outgoing connection goes to an address that the [`UrlGuard`] has checked. Names are
+//!   resolved once, by [`GuardedResolver`], and the connection uses the checked addresses.
+//!   Redirects are not followed and no proxy is used, since both could lead to unchecked addresses.
+//! - Every call has the effect's id as `Idempotency-Key`, so that the called service can recognise
+//!   a second attempt.
+//! - No credential reaches an error or a log: not from a header, not from a URL, not echoed in a
+//!   response. The address of a model provider or a tool server does not either.
 
 mod address;
 mod client;

@@ -1,12 +1,13 @@
-//! Calls of nodes that packs bring: a few at a time, on threads that may be busy, given up when
-//! nobody waits for them any more.
+//! Calls of pack nodes: a limited number at once, on blocking threads, stopped when no task waits
+//! for them any more.
 
 use std::sync::Arc;
 use tandem_record::{Effect, EffectOutcome, ErrorInfo, NodeId, PackCall};
 use tandem_wasm::{Caller, Packs, Stop};
 use tokio::sync::Semaphore;
 
-/// Calls at once, however many processors there are: each may use as much memory as it is allowed.
+/// Limit of concurrent calls, however many processors there are: each may use its full memory
+/// limit.
 const MAX_CONCURRENT_CALLS: usize = 8;
 
 pub struct PackCaller {
@@ -14,7 +15,7 @@ pub struct PackCaller {
     free: Arc<Semaphore>,
 }
 
-/// Stops a call whose task is gone; its thread would go on to the limit otherwise.
+/// Stops a call whose task was dropped; otherwise its thread would run to the time limit.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {

@@ -1,4 +1,4 @@
-//! The door the runtime's outbox workers come through.
+//! The entry point for the runtime's outbox workers.
 
 use crate::{HttpCaller, McpServers, ModelCaller, PackCaller, Secrets};
 use std::time::Duration;
@@ -23,17 +23,17 @@ impl Performer {
         }
     }
 
-    /// With models that may be called.
+    /// Adds models that may be called.
     pub fn with_models(self, models: ModelCaller) -> Self {
         Self { models, ..self }
     }
 
-    /// With tool servers that may be called.
+    /// Adds tool servers that may be called.
     pub fn with_tools(self, tools: McpServers) -> Self {
         Self { tools, ..self }
     }
 
-    /// With packs whose nodes may be called.
+    /// Adds packs whose nodes may be called.
     pub fn with_packs(self, packs: Option<PackCaller>) -> Self {
         Self { packs, ..self }
     }
@@ -42,8 +42,8 @@ impl Performer {
         &self.secrets
     }
 
-    /// Attempts an effect once. Kinds that concern other runs on this host are the runtime's own;
-    /// one that arrives here was misrouted, which no retry mends.
+    /// Attempts an effect once. The runtime performs effects between runs of this host itself; such
+    /// an effect here was misrouted, and a retry does not help.
     pub async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
         match &effect.kind {
             EffectKind::Http { request, .. } => self.http.call(request, &effect.id, trace).await,

@@ -1,4 +1,4 @@
-//! From the recorded request to what goes over the wire.
+//! Builds the outgoing request from the recorded one.
 
 use crate::credentials::is_credential_header;
 use crate::trace::outgoing_trace;
@@ -7,9 +7,9 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tandem_record::{EffectId, HttpRequest, TraceContext};
 
-/// What a workflow may not set: the first three belong to the effect and its trace, the others to
-/// the connection. They are ignored rather than refused, so that a header copied from a browser
-/// does no harm.
+/// Headers a workflow may not set: the first three belong to the effect and its trace, the others
+/// to the connection. They are ignored and not refused, so that a header copied from a browser does
+/// no harm.
 const OWN_HEADERS: [&str; 13] = [
     "idempotency-key",
     "traceparent",
@@ -36,7 +36,7 @@ const METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// Names what is wrong, never the value: it may be a credential.
+/// Names what is invalid, never the value: it may be a credential.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Invalid {
     #[error("the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]
@@ -94,9 +94,9 @@ fn put(headers: &mut HeaderMap, name: &'static str, value: &str) -> Result<(), I
     Ok(())
 }
 
-/// The bytes to send; completes `headers` with the content type. A text under a content type that
-/// is not JSON goes out as it is, everything else as JSON. A `null` body is no body: the record
-/// does not tell the two apart.
+/// The bytes to send; adds the content type to `headers`. A text with a content type that is not
+/// JSON is sent unchanged, everything else as JSON. A `null` body is no body: the record does not
+/// distinguish them.
 pub(crate) fn body(request: &HttpRequest, headers: &mut HeaderMap) -> Option<Vec<u8>> {
     let body = request.body.as_ref().filter(|body| !body.is_null())?;
     let declared = headers.get(CONTENT_TYPE).map(is_json);

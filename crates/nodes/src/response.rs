@@ -1,4 +1,4 @@
-//! From what came back to what the node puts out.
+//! Builds a node's outputs from a response.
 
 use crate::credentials::Credentials;
 use crate::request::is_json;
@@ -7,19 +7,19 @@ use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::{Value, json};
 use tandem_record::{MAX_NESTING, Object, nests_deeper};
 
-/// Headers a workflow can use. The rest stays out: cookies and the like would end up in the log.
+/// Headers a workflow can use. Others are dropped: cookies and the like would be stored in the log.
 const RETURNED_HEADERS: [reqwest::header::HeaderName; 4] =
     [CONTENT_TYPE, LOCATION, ETAG, RETRY_AFTER];
 
-/// A body, read no further than a limit.
+/// A body, read up to a limit.
 pub(crate) enum Body {
     Whole(Vec<u8>),
     /// The first `limit` bytes of a longer one.
     Cut(Vec<u8>),
 }
 
-/// Reads in pieces, so that a body larger than the limit is never held in memory whole, whatever
-/// length it was announced with.
+/// Reads in chunks, so that a body larger than the limit is never completely in memory, whatever
+/// length it declares.
 pub(crate) async fn read(response: &mut Response, limit: usize) -> Result<Body, reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {
@@ -33,8 +33,8 @@ pub(crate) async fn read(response: &mut Response, limit: usize) -> Result<Body, 
     Ok(Body::Whole(bytes))
 }
 
-/// `{status, headers, body}`. A body that claims to be JSON and is not, or nests deeper than can be
-/// kept, is given as text; none at all is `null`.
+/// `{status, headers, body}`. A body that claims to be JSON and is not, or is nested too deeply to
+/// be stored, is returned as text; no body is `null`.
 pub(crate) fn outputs(response: &Response, bytes: &[u8], credentials: &Credentials) -> Object {
     let text = credentials.mask(String::from_utf8_lossy(bytes));
     let claims_json = response.headers().get(CONTENT_TYPE).is_some_and(is_json);
@@ -66,8 +66,9 @@ fn returned_headers(headers: &HeaderMap, credentials: &Credentials) -> Object {
         .collect()
 }
 
-/// The beginning of an error's body, masked before it is cut: half a credential is not recognised
-/// any more. Where reading stopped early the end may be half of one, so as much as that is dropped.
+/// The beginning of an error's body, masked before it is cut: part of a credential would not be
+/// recognised. If reading stopped early, the end may be part of one, so the length of a credential
+/// is dropped there.
 pub(crate) fn excerpt(body: Body, limit: usize, credentials: &Credentials) -> String {
     let (bytes, unsure) = match body {
         Body::Whole(bytes) => (bytes, 0),

@@ -1,5 +1,5 @@
-//! Secrets given to the host by configuration, by id. Their values leave only as a proof
-//! ([`Secrets::echo`]) or to the redactor, which has to know what to look for.
+//! Secrets from the host's configuration, by id. Their values are only used for a proof
+//! ([`Secrets::echo`]) and by the redactor, which must search for them.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -11,15 +11,15 @@ use tandem_record::{EffectOutcome, ErrorInfo, Object};
 pub struct Secrets(BTreeMap<String, String>);
 
 impl Secrets {
-    /// For the redactor and nobody else.
+    /// Only for the redactor.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
             .map(|(id, value)| (id.as_str(), value.as_str()))
     }
 
-    /// What the test-only node `conformance.secret.echo` puts out: proof that the secret was
-    /// resolved, without the secret. Two names for each fact, because hosts have used both.
+    /// Output of the test-only node `conformance.secret.echo`: proof that the secret was resolved,
+    /// without the secret. Two names for each value, because hosts have used both.
     pub fn echo(&self, secret_id: &str) -> EffectOutcome {
         let Some(value) = self.0.get(secret_id) else {
             return unknown(secret_id);
@@ -40,8 +40,8 @@ impl Secrets {
 }
 
 impl Secrets {
-    /// The secret itself, for the test-only node that tries to write it into memory. What it
-    /// writes passes the redactor, which is what the test is about.
+    /// The secret itself, for the test-only node that tries to write it into memory. The test
+    /// checks that the redactor removes it.
     pub(crate) fn reveal(&self, secret_id: &str) -> EffectOutcome {
         match self.0.get(secret_id) {
             Some(value) => EffectOutcome::Done {

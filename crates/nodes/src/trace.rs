@@ -1,10 +1,9 @@
-//! W3C trace context on the way out: the run's trace goes on, as a new span.
+//! W3C trace context of outgoing calls: the run's trace continues with a new span.
 
 use tandem_record::TraceContext;
 
-/// What an outgoing call carries: the same trace id with a span id of its own. Without a usable
-/// context a new trace begins, unsampled since nobody asked for it; a `tracestate` belongs to the
-/// trace it came with and is dropped then.
+/// The context of an outgoing call: the same trace id with a new span id. Without a usable context
+/// a new, unsampled trace starts; a `tracestate` belongs to its own trace and is dropped then.
 pub fn outgoing_trace(trace: Option<&TraceContext>) -> TraceContext {
     let span = format!("{:016x}", nonzero(rand::random::<u64>));
     match trace.and_then(|trace| Some((trace, parse(&trace.traceparent)?))) {

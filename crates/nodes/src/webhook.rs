@@ -1,8 +1,8 @@
-//! Deliveries to webhooks: one guarded POST, judged by its status alone.
+//! Webhook deliveries: one guarded POST, judged by its status alone.
 //!
-//! A target is looked at twice. When it is registered, its name is resolved once to refuse what
-//! leads inwards already; when it is called, the addresses that are connected to are checked
-//! again, because a name may have moved since.
+//! A target is checked twice. At registration, its name is resolved once to refuse a target that is
+//! already private. At delivery, the addresses of the connection are checked again, because a name
+//! may have changed since.
 
 use crate::client::{ClientError, GuardedResolver, LookupError, guarded_client};
 use crate::failure;
@@ -16,11 +16,11 @@ use std::time::Duration;
 use tandem_record::{ErrorInfo, TraceContext};
 use url::Host;
 
-/// A target that has not answered by then has failed.
+/// Time limit of a delivery.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest wait for a name at registration; the check at delivery is the one that counts.
+/// Time limit of a lookup at registration; the check at delivery is the decisive one.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
-/// Read and thrown away, so that the connection can be used again.
+/// Read and discarded, so that the connection can be reused.
 const READ_BYTES: usize = 4 * 1024;
 const DISPATCHER: &str = concat!("openwop-webhook-dispatcher/", env!("CARGO_PKG_VERSION"));
 
@@ -49,8 +49,8 @@ impl WebhookCaller {
         self
     }
 
-    /// Whether a target may be registered. A name that cannot be resolved at the moment is taken:
-    /// it is checked again whenever it is called.
+    /// Whether a target may be registered. A name that cannot be resolved at the moment is
+    /// accepted: it is checked again at every call.
     pub async fn vet(&self, url: &str) -> Result<(), Rejected> {
         let url = self.guard.check_url(url)?;
         let Some(Host::Domain(name)) = url.host() else {
@@ -64,8 +64,8 @@ impl WebhookCaller {
         }
     }
 
-    /// Posts once. The status it was taken with, or why it was not: redirects count as failures
-    /// and are not followed.
+    /// Posts once. Returns the status, or why it failed: redirects are failures and are not
+    /// followed.
     pub async fn post(
         &self,
         url: &str,
@@ -90,7 +90,7 @@ impl WebhookCaller {
         let mut response =
             response.map_err(|error| failure::transport(&call, &error, timeout_ms))?;
         let status = response.status();
-        // What it says beside the status is of no interest, and neither is whether it breaks off.
+        // The body is ignored, complete or not.
         let _ = response::read(&mut response, READ_BYTES).await;
         if status.is_success() {
             Ok(status.as_u16())

@@ -1,4 +1,4 @@
-//! Who does something, as far as it was established when they did it.
+//! Who performs an action, as established at that time.
 
 use crate::Principal;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub auth_method: AuthMethod,
-    /// Who acts; nobody in particular behind a link.
+    /// Who acts; `None` for a signed link.
     pub principal: Option<Principal>,
-    /// What they were when they acted; a later change does not reach back.
+    /// Their roles at that time; later changes do not affect it.
     pub roles: Arc<[String]>,
-    /// On whose behalf, when somebody stands in.
+    /// The person on whose behalf they act, by delegation.
     pub acting_for: Option<Principal>,
 }
 
-/// How an actor showed who they are.
+/// How an actor authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
     /// The host itself: its timers, its configuration.

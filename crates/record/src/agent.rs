@@ -1,10 +1,10 @@
-//! What agents say and decide, and how work is handed from a supervisor to its workers.
+//! Agent events, and how work is handed from a supervisor to its workers.
 
 use crate::{ErrorInfo, NodeId, Object, Principal, RunId, Seq, ToolTransport, Work, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One utterance of an agent at a node.
+/// One event of an agent at a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentEvent {
     pub node: NodeId,
@@ -22,7 +22,7 @@ pub enum AgentEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token_count: Option<u64>,
     },
-    /// A piece of a reasoning that is still being written.
+    /// One chunk of reasoning that is still being streamed.
     ReasoningDelta { delta: String, sequence: u32 },
     ToolCalled {
         tool: String,
@@ -33,10 +33,10 @@ pub enum AgentEventKind {
             skip_serializing_if = "Option::is_none"
         )]
         inputs: Option<Value>,
-        /// Absent where nobody was asked. What was sent outside is told by its hash alone.
+        /// `None` where no server was called. What was sent is recorded by its hash only.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         transport: Option<ToolTransport>,
-        /// On whose behalf.
+        /// The principal on whose behalf the call is made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<Principal>,
     },
@@ -53,7 +53,7 @@ pub enum AgentEventKind {
         error: Option<ErrorInfo>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
-        /// It came from outside: data, never authority.
+        /// It came from outside: it is data and grants no authority.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
     },
@@ -76,43 +76,43 @@ pub enum AgentEventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<String>,
     },
-    /// A critic's verdict over something that is not merged or ended yet.
+    /// A verdict about something that is not merged or ended yet.
     Verified {
         #[serde(rename = "judged")]
         verification_subject: VerificationSubject,
         verdict: VerifierVerdict,
-        /// Names of what was checked, of those the author declared; never what was found.
+        /// Names of the checked criteria that the author declared; never the findings.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         criteria: Vec<String>,
-        /// How sure the critic is of its own verdict.
+        /// The verifier's confidence in its own verdict.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confidence: Option<f64>,
-        /// What should be better. For whoever does it again; not part of the public verdict.
+        /// What should be improved. For the next attempt; not part of the public verdict.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         feedback: Option<String>,
     },
 }
 
-/// A question to a critic.
+/// A request to a verifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerificationRequest {
     pub node: NodeId,
-    /// The supervisor whose critic it is.
+    /// The supervisor whose verifier it is.
     pub supervisor: NodeId,
     pub agent_id: String,
     #[serde(rename = "judged")]
     pub verification_subject: VerificationSubject,
-    /// How it is asked.
+    /// How the verifier is called.
     pub work: Work,
 }
 
-/// What a critic is asked about.
+/// What a verifier checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum VerificationSubject {
     /// The supervisor's decision to end the run.
     Decision { decided: Seq },
-    /// What a worker leaves to its parent, before it is harvested.
+    /// A worker's output, before it is harvested.
     Output { index: u32, child: RunId },
 }
 
@@ -121,7 +121,7 @@ pub enum VerificationSubject {
 pub enum VerifierVerdict {
     Pass,
     Fail,
-    /// Another turn is needed.
+    /// Another iteration is needed.
     Revise,
 }
 
@@ -140,7 +140,7 @@ impl VerifierVerdict {
     }
 }
 
-/// How unsure an agent was, and what it should have been.
+/// The agent's confidence, and the threshold it missed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LowConfidence {
     pub agent_id: String,
@@ -152,11 +152,11 @@ pub struct LowConfidence {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Handoff {
     pub node: NodeId,
-    /// Which of the workers the decision named; one may be named twice.
+    /// The index among the workers that the decision named; one may be named twice.
     pub index: u32,
     pub worker: WorkflowId,
     pub step: HandoffStep,
-    /// Runs the child was granted and did not bring about, told with its end.
+    /// Runs the child was granted and did not start, recorded with its end.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub returned: u64,
 }
@@ -165,10 +165,10 @@ pub struct Handoff {
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum HandoffStep {
     Began,
-    /// The child run exists, or will after any crash.
+    /// The child run exists, or will exist after any crash.
     Succeeded {
         child: RunId,
-        /// The agent the worker belongs to, if all of it belongs to one.
+        /// The agent the worker belongs to, if all its nodes belong to one agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
@@ -177,7 +177,7 @@ pub enum HandoffStep {
     },
     ChildCompleted {
         child: RunId,
-        /// The variables its mapping asks for, until they are harvested.
+        /// The mapped variables, until they are harvested.
         #[serde(default, skip_serializing_if = "Object::is_empty")]
         variables: Object,
         /// Those of them that come from a tool server.
@@ -223,7 +223,7 @@ impl HandoffStep {
     }
 }
 
-/// What a decision below the floor turned into.
+/// The kind of interrupt that a decision below the floor opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EscalationKind {
@@ -231,7 +231,7 @@ pub enum EscalationKind {
     Escalate,
 }
 
-/// How a fan-out of several workers at once ended.
+/// How a fan-out of parallel workers ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JoinOutcome {

@@ -1,15 +1,15 @@
-//! What a model says, piece by piece, as readers of a stream are told it.
+//! The chunks of a streamed model answer, as subscribers see them.
 
 use crate::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// One piece of an answer in the log.
+/// One chunk of an answer in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputChunk {
     pub node: NodeId,
     pub piece: ChunkPiece,
     pub model: String,
-    /// With the last piece of an answer.
+    /// Set on the last chunk of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ChunkEnd>,
 }
@@ -18,7 +18,7 @@ pub struct OutputChunk {
 #[serde(untagged)]
 pub enum ChunkPiece {
     Text(String),
-    /// The model wants a tool called. `arguments` is JSON as text.
+    /// The model requests a tool call. `arguments` is JSON as text.
     ToolCall {
         id: String,
         name: String,
@@ -27,7 +27,7 @@ pub enum ChunkPiece {
 }
 
 impl ChunkPiece {
-    /// What it adds to the text of the answer.
+    /// The text it adds to the answer.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -36,7 +36,7 @@ impl ChunkPiece {
     }
 }
 
-/// How an answer ended, and what it took.
+/// How an answer ended, and its usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkEnd {
     pub finish: FinishReason,
@@ -64,7 +64,7 @@ impl FinishReason {
     }
 }
 
-/// Tokens as readers of a stream are told them. The total is told as it was given.
+/// Token counts as subscribers see them. The total is copied as the provider gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChunkUsage {
     pub prompt_tokens: u64,

@@ -1,5 +1,4 @@
-//! What may be asked of a run, and what it answers. A command is a wish: the engine turns it into
-//! events or refuses it.
+//! The commands of a run, and the replies. The engine turns a command into events or refuses it.
 
 use crate::{DeciderSnapshot, RunId, TimerKey, Timestamp, Vote};
 use crate::{
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Stop the run; `by_parent` when the cancel comes down from a parent run.
+    /// Stop the run; `by_parent` when the cancel comes from a parent run.
     Cancel {
         reason: Option<String>,
         by: Option<Principal>,
@@ -25,7 +24,7 @@ pub enum Command {
     },
     /// A durable timer is due.
     FireTimer(TimerKey),
-    /// An effect was performed (or given up).
+    /// An effect was performed, or failed for good.
     FinishEffect {
         effect: EffectId,
         outcome: EffectOutcome,
@@ -35,19 +34,19 @@ pub enum Command {
         node: NodeId,
         outcome: ChildOutcome,
     },
-    /// Somebody answers an open interrupt.
+    /// A person answers an open interrupt.
     ResolveInterrupt {
         node: NodeId,
-        /// The very question meant; a node may ask again later.
+        /// The exact interrupt; a node may open another one later.
         interrupt: Option<InterruptId>,
         value: Value,
         by: Option<Principal>,
         /// The credential was a signed link, not a key.
         by_link: bool,
-        /// What access control found when it let them decide.
+        /// The result of access control that allowed the decision.
         decider: DeciderSnapshot,
     },
-    /// Somebody tried to answer who may not. Recorded; the question stays open.
+    /// A person without permission tried to answer. Recorded; the interrupt stays open.
     DenyDecision {
         node: NodeId,
         interrupt: Option<InterruptId>,
@@ -55,15 +54,15 @@ pub enum Command {
         by: Option<Principal>,
         why: Denial,
     },
-    /// Something happened outside that a node waits for, or will.
+    /// An external event that a node waits for, or will wait for.
     DeliverEvent {
-        /// The sender's own id of the event; a second delivery under it changes nothing.
+        /// The sender's own id of the event; a second delivery with the same id changes nothing.
         event_id: String,
         event_type: String,
         payload: Object,
         by: Option<Principal>,
     },
-    /// Go on with ready work, after a decision that stopped early.
+    /// Continue with ready work, after a decision that stopped early.
     Continue,
 }
 
@@ -87,7 +86,7 @@ pub enum EffectOutcome {
     Failed {
         error: ErrorInfo,
     },
-    /// What a pack's node answered.
+    /// The answer of a pack's node.
     Pack(Box<PackAnswer>),
 }
 
@@ -97,30 +96,30 @@ pub enum ChildOutcome {
     /// The child waits; the parent mirrors it.
     Waiting {
         child: RunId,
-        /// Where the question is: the child itself, or a run further down.
+        /// The run that owns the interrupt: the child itself, or one of its descendants.
         asker: RunId,
         node: NodeId,
         status: RunStatus,
         interrupt: InterruptId,
         kind: String,
-        /// The question's key and what it shows; not in reports of earlier versions.
+        /// The interrupt's key and data; absent in reports of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
-    /// The child goes on after waiting.
+    /// The child continues after waiting.
     Resumed { child: RunId },
     Ended {
         child: RunId,
         status: RunStatus,
-        /// The variables the parent asked for, if the child completed and has them.
+        /// The variables that the parent maps, if the child completed and has them.
         variables: Object,
         /// Those of them that come from a tool server.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         untrusted: Vec<String>,
         error: Option<ErrorInfo>,
-        /// Runs it was granted and did not bring about.
+        /// Runs it was granted and did not start.
         #[serde(default)]
         unused: u64,
     },
@@ -129,7 +128,7 @@ pub enum ChildOutcome {
 /// The engine's answer to an accepted command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// Nothing was left to do: a stale timer, a repeated effect result.
+    /// Nothing to do: a stale timer, or a repeated effect result.
     Unchanged,
     Accepted,
     Cancel {
@@ -146,7 +145,7 @@ pub enum Reply {
         interrupt: InterruptId,
         node: NodeId,
         kind: String,
-        /// `None` while more votes are needed, or after a question back.
+        /// `None` while more votes are needed, or after a follow-up question.
         outcome: Option<String>,
         votes: Vec<Vote>,
         status: RunStatus,
@@ -156,22 +155,22 @@ pub enum Reply {
         by: Option<Principal>,
         why: Denial,
     },
-    /// An event from outside was taken.
+    /// An external event was accepted.
     ExternalEventAccepted {
         outcome: ExternalEventOutcome,
         status: RunStatus,
     },
 }
 
-/// What became of an event from outside.
+/// The result of an external event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExternalEventOutcome {
-    /// It answered this question.
+    /// It answered this interrupt.
     Matched {
         node: NodeId,
         interrupt: InterruptId,
     },
-    /// Nobody waits for it yet; it is kept for the first wait that fits.
+    /// No node waits for it yet; it is stored for the first wait that matches.
     Retained,
     /// It was delivered before.
     Duplicate,

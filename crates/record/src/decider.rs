@@ -1,11 +1,11 @@
-//! Who may decide a question, and with what standing somebody did. The rules are data; the one
-//! place that weighs them is the host's access control, before the run sees the answer.
+//! Who may decide an interrupt, and what was true of the person who did. The rules are data; only
+//! the host's access control evaluates them, before the run receives the answer.
 
 use crate::Principal;
 use serde::{Deserialize, Serialize};
 
-/// What a question demands of whoever decides it. Empty lists name nobody: then any caller that
-/// may answer at all may decide.
+/// The conditions on the decider of an interrupt. If all lists are empty, any caller who may answer
+/// may decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionPolicy {
     /// Principals by name.
@@ -14,7 +14,7 @@ pub struct DecisionPolicy {
     pub roles: Vec<String>,
     /// A signed link is not enough.
     pub auth_required: bool,
-    /// Whoever started the run must not decide, nor anybody in their name.
+    /// The person who started the run must not decide, nor anyone on their behalf.
     pub no_self_approval: bool,
     pub initiator: Option<Principal>,
 }
@@ -24,24 +24,25 @@ impl DecisionPolicy {
         !(self.approvers.is_empty() && self.groups.is_empty() && self.roles.is_empty())
     }
 
-    /// Whether it matters who decides. A link and a name in the answer's body then count for
-    /// nothing.
+    /// Whether the decider's identity matters. If so, a link and a name in the answer's body are
+    /// not accepted.
     pub fn requires_identity(&self) -> bool {
         self.names_deciders() || self.auth_required || self.no_self_approval
     }
 }
 
-/// What was true of the one who decided when they did. Recorded with the decision, so that nobody
-/// has to ask again.
+/// Facts about the decider at the time of the decision. Recorded with the decision, so that a
+/// replay needs no lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeciderSnapshot {
-    /// In whose place they acted, by delegation.
+    /// The person for whom they acted, by delegation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acting_for: Option<Principal>,
-    /// The groups of the question that made them eligible.
+    /// The groups of the policy that made them eligible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// Every role of the one whose authority it was: their own, or that of the one they acted for.
+    /// All roles of the person whose authority was used: the decider's own, or those of the person
+    /// they acted for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
 }
@@ -52,17 +53,17 @@ impl DeciderSnapshot {
     }
 }
 
-/// Why somebody may not decide.
+/// Why a person may not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Denial {
-    /// Not among the approvers, groups or roles the question names.
+    /// Not among the approvers, groups or roles of the policy.
     NotEligible,
-    /// They started the run themselves, or act for the one who did.
+    /// They started the run themselves, or act for the person who did.
     SelfApproval,
-    /// They claim to act for somebody who did not let them.
+    /// They claim to act for a person who did not delegate to them.
     NotDelegated,
-    /// A link carries no name, and this question wants one.
+    /// A link carries no identity, and this interrupt requires one.
     LinkTooWeak,
 }
 
@@ -77,7 +78,7 @@ impl Denial {
     }
 }
 
-/// The answer of access control.
+/// The result of access control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecisionAuthorization {
     Granted(DeciderSnapshot),

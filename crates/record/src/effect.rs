@@ -1,5 +1,5 @@
-//! What a run asks of the world. An effect is written to the outbox in the commit that decided
-//! it, under an id that never changes, and only then attempted.
+//! Side effects of a run. An effect is written to the outbox in the commit that decided it, under
+//! an id that never changes. It is attempted only after that.
 
 use crate::{
     ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest,
@@ -30,28 +30,28 @@ pub enum EffectKind {
         request: Box<ModelRequest>,
         timeout_ms: u64,
     },
-    /// One question to a tool server; its answer returns as a command.
+    /// One request to a tool server; its answer returns as a command.
     Tool {
         node: NodeId,
         attempt: u32,
         request: Box<ToolRequest>,
     },
-    /// One call of a node that a pack brings; its answer returns as a command.
+    /// One call of a pack's node; its answer returns as a command.
     Pack {
         node: NodeId,
         attempt: u32,
         call: Box<PackCall>,
     },
-    /// A test-only node proves it can resolve a secret without ever showing it.
+    /// A test-only node proves that it can resolve a secret without ever showing it.
     SecretEcho {
         node: NodeId,
         attempt: u32,
         secret_id: String,
-        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
+        /// The secret itself is returned, for a test-only node that tries to store it in memory.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reveal: bool,
     },
-    /// Tell the parent how a child ended or that it waits for a person.
+    /// Notify the parent that a child ended or that it waits for a person.
     NotifyParent {
         parent: RunId,
         node: NodeId,
@@ -59,8 +59,8 @@ pub enum EffectKind {
     },
     /// The parent ended or was cancelled.
     CancelChild { child: RunId },
-    /// Tell the run's `callbackUrl` that a question of it waits for somebody. What is said is read from
-    /// the run when it is said: nothing of it, and no link, is kept here.
+    /// Notify the run's `callbackUrl` that an interrupt is open. The message is built from the run
+    /// when it is sent: none of it, and no link, is stored here.
     #[serde(rename = "announce")]
     NotifyCallback {
         interrupt: InterruptId,
@@ -68,8 +68,8 @@ pub enum EffectKind {
         #[serde(default)]
         tries: u32,
     },
-    /// The run was born in its parent's commit, or a decision was cut short to keep commits bounded;
-    /// go on.
+    /// Continue a run that was created in its parent's commit, or whose decision was split to keep
+    /// commits small.
     Continue,
 }
 

@@ -1,7 +1,7 @@
-//! The facts of a run. Past tense, append-only, enough to rebuild the run's whole state.
+//! The events of a run. Past tense, append-only, enough to rebuild the run's whole state.
 //!
-//! A variant may carry more than any client is shown: [`Work`] on [`Event::NodeStarted`] is what a
-//! restarted process needs to go on, and the projection leaves it out.
+//! A variant may contain more than any client sees: [`Work`] on [`Event::NodeStarted`] is what a
+//! restarted process needs to continue, and the projection leaves it out.
 
 use crate::{
     AgentEvent, ApprovalDecision, CapKind, DefinitionHash, Denial, DrainPolicy, EnvelopeEvent,
@@ -13,7 +13,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One event in its place in a log.
+/// One event at its position in a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvent {
     pub seq: Seq,
@@ -22,7 +22,7 @@ pub struct RecordedEvent {
     pub event: Event,
 }
 
-/// What made an event happen.
+/// What caused an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Cause {
@@ -42,7 +42,7 @@ pub enum Event {
         definition: DefinitionHash,
         request: Box<RunRequest>,
         engine_version: u32,
-        /// Seeded variable bag: defaults under inputs.
+        /// The initial variables: defaults, overwritten by inputs.
         variables: Object,
     },
     RunPauseRequested {
@@ -61,7 +61,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A cancel was accepted while children still run; the run ends when they have.
+    /// A cancel was accepted while children are still running; the run ends after them.
     RunCancelRequested {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -98,10 +98,10 @@ pub enum Event {
         execution: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         work: Option<Work>,
-        /// When this attempt is given up, if the node has a timeout.
+        /// When this attempt times out, if the node has a timeout.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
-        /// Nodes set back to pending because a loop or trigger enters here again.
+        /// Nodes reset to pending because a loop or trigger enters here again.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         resets: Vec<NodeId>,
         /// The channel trigger that fired the node, if one did.
@@ -112,16 +112,16 @@ pub enum Event {
         node: NodeId,
         outputs: Object,
         duration_ms: u64,
-        /// Allow-listed cost attributes, for spans and the run's rollup only.
+        /// Allow-listed cost attributes, only for spans and the totals of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Object>,
         /// How the node's child run ended, if it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
-        /// Runs the child was granted and did not bring about.
+        /// Runs the child was granted and did not start.
         #[serde(default, skip_serializing_if = "crate::is_zero")]
         returned: u64,
-        /// The outputs come from a tool server, or from what came from one.
+        /// The outputs come from a tool server, or are computed from data of one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
     },
@@ -131,7 +131,7 @@ pub enum Event {
         attempts: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
-        /// Runs the child was granted and did not bring about.
+        /// Runs the child was granted and did not start.
         #[serde(default, skip_serializing_if = "crate::is_zero")]
         returned: u64,
     },
@@ -150,7 +150,7 @@ pub enum Event {
         reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
-        /// Runs the child was granted and did not bring about.
+        /// Runs the child was granted and did not start.
         #[serde(default, skip_serializing_if = "crate::is_zero")]
         returned: u64,
     },
@@ -158,7 +158,7 @@ pub enum Event {
         node: NodeId,
         child: RunId,
         workflow_id: WorkflowId,
-        /// Runs the child may bring about itself.
+        /// Runs the child may start itself.
         #[serde(default, skip_serializing_if = "crate::is_zero")]
         granted: u64,
     },
@@ -186,7 +186,7 @@ pub enum Event {
     ApprovalReceived {
         node: NodeId,
         decision: Box<ApprovalDecision>,
-        /// The node that has to do its work again, when changes were asked for.
+        /// The node that has to do its work again, when changes were requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         redo: Option<NodeId>,
     },
@@ -196,7 +196,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// Somebody asked back instead of deciding; the question stays open.
+    /// A person asked a follow-up question instead of deciding; the interrupt stays open.
     ApprovalQuestioned {
         node: NodeId,
         interrupt: InterruptId,
@@ -204,11 +204,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
     },
-    /// Nobody decided in time: others are asked, with time of their own.
+    /// Nobody decided in time: the next level is asked, with its own time limit.
     InterruptEscalated {
         node: NodeId,
         interrupt: InterruptId,
-        /// 1 for the first time it was handed on.
+        /// 1 for the first escalation.
         level: u32,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         approvers: Vec<String>,
@@ -218,17 +218,17 @@ pub enum Event {
         roles: Vec<String>,
         deadline: Timestamp,
     },
-    /// Nobody decided in time: the question waits on, and its people should hear of it.
+    /// Nobody decided in time: the interrupt stays open, and its deciders should be reminded.
     InterruptReminded {
         node: NodeId,
         interrupt: InterruptId,
         /// 1 for the first reminder.
         count: u32,
-        /// When something happens next, if anything does.
+        /// The time of the next timeout action, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Timestamp>,
     },
-    /// Somebody tried to decide who may not.
+    /// A person without permission tried to decide.
     DecisionDenied {
         node: NodeId,
         interrupt: InterruptId,
@@ -236,7 +236,7 @@ pub enum Event {
         by: Option<Principal>,
         why: Denial,
     },
-    /// A question begins to be talked over. Turns are numbered from 0.
+    /// A conversation begins. Turns are numbered from 0.
     ConversationOpened {
         node: NodeId,
         conversation: String,
@@ -264,7 +264,7 @@ pub enum Event {
         )]
         outcome: Option<Value>,
     },
-    /// An event from outside, kept until a wait takes it.
+    /// An external event, stored until a wait uses it.
     ExternalEventReceived {
         event_id: String,
         event_type: String,
@@ -280,16 +280,16 @@ pub enum Event {
         status: RunStatus,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The child run and node whose question this node waits for, if it is not its own.
+        /// The child run and node whose interrupt this node waits for, if it is not its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mirrors: Option<(RunId, NodeId)>,
-        /// What that question shows.
+        /// The data of that interrupt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
-        /// The direct child through which that wait was reported.
+        /// The direct child that reported that wait.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunId>,
-        /// Why an agent's decision was held, if that is what is asked about.
+        /// Why an agent's decision was held, if the interrupt is about one.
         #[serde(rename = "doubt", default, skip_serializing_if = "Option::is_none")]
         low_confidence: Option<LowConfidence>,
     },
@@ -324,13 +324,13 @@ pub enum Event {
         next: Option<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// The value comes from a tool server, or from what came from one.
+        /// The value comes from a tool server, or is computed from data of one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
     },
     ChannelWritten {
         channel: String,
-        /// The write input, wrapped with its time on TTL channels; never the folded state.
+        /// The written value, wrapped with its time on TTL channels; never the folded state.
         value: Value,
         reducer: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,7 +340,7 @@ pub enum Event {
         schema_version: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// Whether the channel also shows among the variables.
+        /// Whether the channel is also shown among the variables.
         #[serde(default)]
         mirrored: bool,
         /// As for variables.
@@ -371,32 +371,32 @@ pub enum Event {
         iterations: u32,
         limit: u32,
     },
-    /// An entry went into the run's memory scope. Told to clients without its content.
+    /// An entry was written to the run's memory scope. Clients do not see its content.
     MemoryWritten {
         node: NodeId,
         entry: Box<MemoryEntry>,
     },
-    /// A key was taken out of memory, for every run that begins later.
+    /// A key was deleted from memory, for every run that begins later.
     #[serde(rename = "memory_forgotten")]
     MemoryDeleted {
         node: NodeId,
         memory_ref: String,
-        /// The key. Named so because it is the author's text, cleaned like every other.
+        /// The key. Named so because it is the author's text and is redacted like all such text.
         forgotten: String,
         /// The entry the run saw under the key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
-    /// Several notes became one: later runs see the output in their place. Told to clients without
-    /// its content.
+    /// Several notes were merged: later runs see the output instead of them. Clients do not see its
+    /// content.
     MemoryCompacted {
-        /// Whose write made them too many.
+        /// The node whose write exceeded the limit.
         node: NodeId,
         output: Box<MemoryEntry>,
         /// Ids of the notes, oldest first. A note's id is its key.
         sources: Vec<String>,
     },
-    /// A replay did something else than its source. For information; the replay goes on.
+    /// A replay differs from its source. For information; the replay continues.
     ReplayDiverged {
         source: RunId,
         /// The source's event that was not repeated.
@@ -405,7 +405,7 @@ pub enum Event {
         kind: String,
     },
     ReplayDivergedAtRefusal(Box<RefusalDivergence>),
-    /// A piece of what a model says.
+    /// A chunk of a model's answer.
     OutputChunk(Box<OutputChunk>),
     ModelAnswered(Box<ModelAnswered>),
     #[serde(rename = "model_asked_again")]
@@ -423,10 +423,13 @@ pub enum Event {
         node: NodeId,
         agent_id: String,
         decision: Value,
-        /// The turn of the loop, from 1.
+        /// The iteration of the loop, from 1.
         iteration: u32,
+        /// The run keeps to a version of the execution model in which clients are not told the turn.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unnumbered: bool,
     },
-    /// A decision its own author does not trust is put to a person.
+    /// A decision with low confidence is put to a person.
     ConfidenceEscalated {
         node: NodeId,
         confidence: f64,
@@ -437,10 +440,10 @@ pub enum Event {
         decision: Value,
     },
     Handoff(Box<Handoff>),
-    /// A critic is asked before a result is merged or the run ends.
+    /// A verification is requested before a result is merged or the run ends.
     #[serde(rename = "verification_asked")]
     VerificationRequested(Box<VerificationRequest>),
-    /// Several workers start at once.
+    /// Several workers start in parallel.
     FanOut {
         node: NodeId,
         children: u32,
@@ -448,7 +451,7 @@ pub enum Event {
         max_concurrency: Option<u32>,
         join: String,
     },
-    /// They are together again.
+    /// All of them have ended.
     FanIn {
         node: NodeId,
         outcome: JoinOutcome,

@@ -1,4 +1,4 @@
-//! What an event is about, whatever else it says.
+//! The node that an event is about.
 
 use crate::{Event, NodeId};
 
@@ -38,13 +38,13 @@ impl Event {
             | Self::ConfidenceEscalated { node, .. }
             | Self::FanOut { node, .. }
             | Self::FanIn { node, .. } => Some(node),
-            Self::Agent(fact) => Some(&fact.node),
+            Self::Agent(agent_event) => Some(&agent_event.node),
             Self::Handoff(handoff) => Some(&handoff.node),
             Self::VerificationRequested(request) => Some(&request.node),
             Self::ModelRetried(retry) => Some(&retry.node),
             Self::ModelAnswered(event) => Some(&event.node),
             Self::OutputChunk(event) => Some(&event.node),
-            Self::Envelope(fact) => Some(&fact.node),
+            Self::Envelope(envelope) => Some(&envelope.node),
             Self::ReplayDivergedAtRefusal(event) => Some(&event.node),
             Self::VariableChanged { node, .. }
             | Self::ChannelWritten { node, .. }

@@ -63,13 +63,13 @@ text_id! {
     TenantId,
     /// A subdivision of a tenant.
     WorkspaceId,
-    /// Who acts: an opaque id of a key, a person or a service, never personal data.
+    /// The identity that acts: an opaque id of a key, a person or a service, never personal data.
     Principal,
     /// One logical side effect; the same across retries and restarts.
     EffectId,
-    /// One question to a person or to the outside.
+    /// One interrupt, to a person or to the outside.
     InterruptId,
-    /// One subscription to events; `wh-<uuid v7>`, so that ids sort by registration.
+    /// One webhook subscription; `wh-<uuid v7>`, so that ids sort by registration.
     WebhookId,
     /// Lowercase hex SHA-256 of a canonical workflow document.
     DefinitionHash,
@@ -112,7 +112,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Milliseconds since the Unix epoch, as told by the host's one clock.
+/// Milliseconds since the Unix epoch, from the host's single clock.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
@@ -125,7 +125,7 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// UTC with milliseconds. Years beyond 9999 are cut off: no reader understands them.
+    /// UTC with milliseconds. Years beyond 9999 are clamped: no reader understands them.
     pub fn rfc3339(self) -> String {
         const DAY_MS: i64 = 86_400_000;
         const END_OF_9999: i64 = 253_402_300_799_999;

@@ -1,4 +1,4 @@
-//! A question a run puts to a person or to the outside, and its answer.
+//! An interrupt of a run, to a person or to the outside, and its answer.
 
 use crate::{DeciderSnapshot, InterruptId, Principal, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct Interrupt {
     pub id: InterruptId,
     pub kind: String,
-    /// Deterministic name of this question within the run.
+    /// Deterministic name of this interrupt within the run.
     pub key: String,
     pub data: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,8 +16,8 @@ pub struct Interrupt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     pub requested_at: Timestamp,
-    /// When something happens if nobody answers, where that is not simply `timeout_ms` later: the
-    /// question may be handed on or its people reminded first.
+    /// When the first timeout action runs, if that is not simply `timeout_ms` later: an escalation
+    /// or a reminder may come first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
     /// 0 to 9, higher first.
@@ -25,18 +25,45 @@ pub struct Interrupt {
     pub priority: Option<u8>,
 }
 
-/// One person's voice in a decision that needs several.
+/// One vote in a decision that needs several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vote {
+    /// The name the vote is shown under: a principal, a claimed name, or `link`.
     pub voter: String,
-    /// Who acted in the voter's place. One person has one voice, whether they speak for themselves
-    /// or for another.
+    /// Whose key, or `link`, claimed that name. Absent where the host established the voter.
+    #[serde(rename = "claimedBy", default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<String>,
+    /// Given through a signed link: nobody was authenticated.
+    #[serde(
+        rename = "viaLink",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub via_link: bool,
+    /// Who acted in the voter's place. One person has one vote, whether they act for themselves or
+    /// for another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegate: Option<String>,
     pub action: String,
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+}
+
+impl Vote {
+    /// Whether a later vote replaces this one. A claimed name belongs to whoever claims it and never
+    /// equals an authenticated voter; all unnamed votes through links of one question are one voter.
+    pub fn has_same_voter(&self, other: &Self) -> bool {
+        if self.via_link != other.via_link || self.claimed_by != other.claimed_by {
+            return false;
+        }
+        let names = |vote: &Self| [Some(vote.voter.clone()), vote.delegate.clone()];
+        let others = names(other);
+        names(self)
+            .iter()
+            .flatten()
+            .any(|name| others.contains(&Some(name.clone())))
+    }
 }
 
 /// An approval as it was given.
@@ -46,10 +73,10 @@ pub struct ApprovalDecision {
     pub action: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Principal>,
-    /// Who is meant when several people share one key or link.
+    /// The voter, when several people share one key or link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voter: Option<String>,
-    /// Who decided, in the client's own words. A claim: it counts for nothing but being shown.
+    /// The decider's name as the client sent it. A claim: it is only shown.
     #[serde(rename = "said_by", default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<String>,
     #[serde(
@@ -74,6 +101,24 @@ pub struct ApprovalDecision {
     pub edited: Option<Value>,
 }
 
+/// The name of voters without one, behind a signed link.
+pub const LINK_VOTER: &str = "link";
+
+impl ApprovalDecision {
+    /// The key's principal, or `link`.
+    pub fn submitter(&self) -> &str {
+        self.by.as_ref().map_or(LINK_VOTER, Principal::as_str)
+    }
+
+    /// The voter's name where the client only claims it. A delegation establishes the voter; so
+    /// does the caller's own name.
+    pub fn claimed_voter(&self) -> Option<&str> {
+        let own = |name: &&str| self.by.as_ref().is_some_and(|by| by.as_str() == *name);
+        let voter = self.voter.as_deref().filter(|name| !own(name));
+        voter.filter(|_| self.decider.acting_for.is_none())
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
     pub interrupt: InterruptId,
@@ -87,7 +132,7 @@ pub struct Resolution {
         skip_serializing_if = "DeciderSnapshot::is_empty"
     )]
     pub decider: DeciderSnapshot,
-    /// The event from outside that answered it, if one did.
+    /// The external event that answered it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,9 @@
-//! What Tandem stores: identifiers, the facts of a run, what was asked of it and what it asks of
-//! the world. Plain data with serde, no I/O, no clock, and no names of any wire protocol.
+//! What Tandem stores: identifiers, and a run's events, commands and effects. Plain data with
+//! serde, no I/O, no clock, and no names of any wire protocol.
 //!
 //! Invariants:
-//! - A stored [`Event`] is never changed once written; new meaning is a new variant or a new
-//!   field with a default, so that logs written by an older version still fold.
+//! - A stored [`Event`] is never changed once written. New meaning is a new variant or a new field
+//!   with a default, so that logs written by an older version still fold.
 //! - Everything here can be rebuilt from the events alone; views and effects are derived.
 
 mod actor;
@@ -45,7 +45,7 @@ pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
     Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
-pub use interrupt::{ApprovalDecision, Interrupt, Resolution, Vote};
+pub use interrupt::{ApprovalDecision, Interrupt, LINK_VOTER, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
 pub use mock::{MockCall, MockEnding, MockScript};
 pub use model::{
@@ -76,8 +76,8 @@ pub use work::{CapKind, Work};
 /// A JSON object, the shape of inputs, outputs, variables and metadata.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// Reads a value that may be absent, keeping an explicit `null` apart from absence: a variable set
-/// to null must not come back from the log as unset.
+/// Reads an optional value and distinguishes an explicit `null` from absence: a variable set to
+/// null must not be read back from the log as unset.
 pub(crate) fn present<'de, D>(d: D) -> Result<Option<serde_json::Value>, D::Error>
 where
     D: serde::Deserializer<'de>,

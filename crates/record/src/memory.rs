@@ -1,15 +1,15 @@
-//! What a run leaves behind for others: entries of a memory scope, and from where a run reads.
+//! Memory entries that a run leaves for other runs, and the position from which a run reads.
 
 use crate::{RunId, Seq, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// One entry as it was written. Never changed afterwards: a later write of the same key is another
-/// entry that hides this one.
+/// One entry as it was written. It never changes: a later write of the same key is another entry
+/// that hides this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemoryEntry {
-    /// Given by the host; stays with the write for ever, in replays too.
+    /// Assigned by the host; never changes, also not in replays.
     pub id: String,
     /// The namespace inside the run's scope.
     pub memory_ref: String,
@@ -23,14 +23,25 @@ pub struct MemoryEntry {
     pub expires_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Written from a value marked as sensitive: runs read it, readers of the memory do not see it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
 }
 
 impl MemoryEntry {
-    /// The text of an entry's value; what its size is counted in.
+    /// The text of an entry's value, in which its size is measured.
     pub fn text_of(value: &Value) -> String {
         match value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
+        }
+    }
+
+    /// The value as a reader outside of runs may see it.
+    pub fn visible_value(&self) -> Cow<'_, Value> {
+        match self.sensitive {
+            true => Cow::Owned(Value::from("[REDACTED]")),
+            false => Cow::Borrowed(&self.value),
         }
     }
 
@@ -47,7 +58,7 @@ impl MemoryEntry {
         self.key == self.id
     }
 
-    /// Whether nobody may see it any more at `now`.
+    /// Whether it has expired at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
@@ -56,9 +67,9 @@ impl MemoryEntry {
 /// From where a run reads memory; fixed when it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryOrigin {
-    /// The scope inside the tenant; of a workspace's run, one of that workspace.
+    /// The scope inside the tenant. For a run of a workspace, a scope of that workspace.
     pub scope: String,
-    /// Position of the journal when the run, or the run at the head of its family, began.
+    /// Position of the journal when the run, or the root of its run tree, began.
     pub start: u64,
     /// What another run saw at one of its events, on top of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,12 +77,12 @@ pub struct MemoryOrigin {
 }
 
 impl MemoryOrigin {
-    /// The scope of runs of no workspace that name none.
+    /// The scope of runs without a workspace that name none.
     pub const SHARED: &'static str = "tenant";
 
-    /// The scope a run reads and writes: of its workspace if it has one, and inside it the one its
-    /// caller named, if any. No two of these are the same text, and a scope named by a caller can
-    /// never be one the host made.
+    /// The scope a run reads and writes: that of its workspace if it has one, and inside it the one
+    /// its caller named, if any. All these scopes differ, and a caller cannot name a scope that the
+    /// host made.
     pub fn scope_of(workspace: Option<&WorkspaceId>, named: Option<&str>) -> String {
         match (workspace, named) {
             (None, None) => Self::SHARED.to_owned(),
@@ -88,7 +99,7 @@ impl MemoryOrigin {
         format!("run:{run}")
     }
 
-    /// Logs older than the isolation of workspaces name a scope of the tenant; it is read as the
+    /// Logs from before workspaces were isolated name a scope of the tenant; it is read as the
     /// scope of the same name in the run's workspace.
     #[must_use]
     pub fn scoped_to_workspace(mut self, workspace: Option<&WorkspaceId>) -> Self {
@@ -103,7 +114,7 @@ impl MemoryOrigin {
     }
 }
 
-/// The name is escaped, so that no workspace can be named like a scope in another.
+/// The name is escaped, so that a workspace name cannot equal a scope in another workspace.
 fn in_workspace(workspace: &WorkspaceId) -> String {
     let name = workspace.as_str().replace('%', "%25").replace('/', "%2F");
     format!("workspace:{name}")
@@ -114,16 +125,16 @@ pub struct MemoryBase {
     pub run: RunId,
     /// What that run saw before this event of its own.
     pub below: Seq,
-    /// The reader is a fork and goes on as that run; otherwise it is a child of it.
+    /// The reader is a fork of that run; otherwise it is a child of it.
     pub fork: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ForkMode {
-    /// With what was recorded; nothing acts.
+    /// Uses the recorded results; performs no effects.
     Replay,
-    /// For real, from the fork point on.
+    /// Continues for real, from the fork point on.
     Branch,
 }
 
@@ -138,14 +149,14 @@ impl ForkMode {
     }
 }
 
-/// Where a fork comes from. Not its parent: a fork is nobody's child.
+/// The source of a fork. It is not the fork's parent: a fork is not a child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
     pub run_id: RunId,
     /// Events below it are the source's, copied.
     pub from_seq: Seq,
     pub mode: ForkMode,
-    /// When the fork was made; its events may be told in the source's time.
+    /// When the fork was made; its events may have the source's times.
     pub at: Timestamp,
 }
 

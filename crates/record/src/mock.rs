@@ -1,5 +1,5 @@
-//! A call of a model that a mock provider answers in place of one: what it will say, and how far it
-//! has come. Recorded with the call, so that whoever goes on with it says neither more nor less.
+//! A model call that a mock provider answers: its script, and its progress. Recorded with the call,
+//! so that a restart neither loses nor repeats a chunk.
 
 use crate::{ChunkEnd, ChunkPiece, ErrorInfo, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MockCall {
     pub script: MockScript,
-    /// Pieces told so far.
+    /// Chunks emitted so far.
     #[serde(rename = "said")]
     pub emitted: usize,
-    /// When the next thing happens.
+    /// When the next chunk or ending is due.
     pub due: Timestamp,
 }
 
@@ -18,10 +18,10 @@ pub struct MockCall {
 pub struct MockScript {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pieces: Vec<ChunkPiece>,
-    /// Before the first thing happens.
+    /// Delay before the first chunk.
     #[serde(default)]
     pub wait_ms: u64,
-    /// Between two pieces.
+    /// Delay between two chunks.
     #[serde(default)]
     pub delay_ms: u64,
     pub ending: MockEnding,
@@ -35,7 +35,7 @@ pub enum MockEnding {
 }
 
 impl MockCall {
-    /// A call as it begins, or begins again.
+    /// A call at its start, or when it is repeated.
     pub fn begin(script: MockScript, now: Timestamp) -> Self {
         Self {
             emitted: 0,
@@ -44,7 +44,7 @@ impl MockCall {
         }
     }
 
-    /// One more piece was told.
+    /// One more chunk was emitted.
     pub fn record_emitted(&mut self, at: Timestamp) {
         self.emitted += 1;
         self.due = at.plus_ms(self.script.delay_ms);

@@ -1,13 +1,13 @@
-//! Calls of language models: what is asked, what came back, and what was made of it.
+//! Calls of language models: requests, answers, and the results of checking them.
 //!
-//! A request holds everything that can change the answer and nothing else: no credential, no time
-//! limit, no place. Its content key is derived from it (`engine::model`).
+//! A request contains everything that can change the answer and nothing else: no credential, no
+//! time limit, no address. Its content key is derived from it (`engine::model`).
 
 use crate::{NodeId, RunId, Seq, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a model is asked, free of how it is reached.
+/// A request to a model, independent of how the provider is reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
     /// The operator's name of the provider.
@@ -47,13 +47,13 @@ impl ModelRole {
     }
 }
 
-/// What a provider answered to one call, in one shape for all of them.
+/// A provider's answer to one call, in one shape for all providers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// What the model wrote.
+    /// The text the model wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The object it gave where the provider hands it over as one.
+    /// The object, if the provider returns it as one.
     #[serde(
         default,
         deserialize_with = "crate::present",
@@ -72,7 +72,7 @@ pub struct ModelAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelStop {
-    /// It had said everything.
+    /// The answer is complete.
     End,
     /// The output budget was used up.
     MaxTokens,
@@ -114,7 +114,7 @@ pub struct ModelUsage {
     pub cache_write_tokens: Option<u64>,
 }
 
-/// One answer in the log. Clients are told what it cost; what it says is kept for replays.
+/// One answer in the log. Clients see its cost; its content is stored for replays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelAnswered {
     pub node: NodeId,
@@ -127,20 +127,20 @@ pub struct ModelAnswered {
     pub answer: ModelAnswer,
 }
 
-/// An answer could not be used; the model is asked again.
+/// An answer could not be used; the model is called again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelRetry {
     pub node: NodeId,
-    /// 2 for the first time.
+    /// 2 for the first retry.
     pub attempt: u32,
     pub reason: EnvelopeFault,
-    /// What was wrong, in words that quote neither prompt nor answer.
+    /// What was wrong, without quoting the prompt or the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub work: Work,
 }
 
-/// What was made of an answer that had to be JSON.
+/// The result for an answer that had to be JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnvelopeEvent {
     pub node: NodeId,
@@ -187,7 +187,7 @@ impl RecoveryPath {
     }
 }
 
-/// What was wrong with an answer that may be asked for again.
+/// What was wrong with an answer that may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EnvelopeFault {
@@ -206,12 +206,12 @@ impl EnvelopeFault {
     }
 }
 
-/// A replay was refused what its source was given, or the other way round.
+/// Exactly one of a replay and its source was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefusalDivergence {
     pub node: NodeId,
     pub source: RunId,
-    /// The source's event that holds the answer.
+    /// The source's event that contains the answer.
     pub sequence: Seq,
     /// Whether the source was refused; the replay then was not.
     pub source_refused: bool,
@@ -220,7 +220,7 @@ pub struct RefusalDivergence {
 }
 
 impl RefusalDivergence {
-    /// What the source got and what the replay got, in the protocol's words.
+    /// The results of the source and of the replay, in the protocol's words.
     pub fn kinds(&self) -> (&'static str, &'static str) {
         if self.source_refused {
             ("refusal", "valid")

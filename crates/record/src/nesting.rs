@@ -1,21 +1,21 @@
-//! How deep a value from outside may nest.
+//! How deeply a value from outside may be nested.
 //!
-//! A value is stored inside events, snapshots and answers, each a few levels deeper than what came
-//! in, and JSON is read back to [`MAX_READABLE_NESTING`] levels. Whatever a caller, a service or a model says
-//! is therefore held to [`MAX_NESTING`] where it enters, far enough below that nothing kept can
-//! become unreadable.
+//! A value is stored inside events, snapshots and answers, each a few levels deeper than the value
+//! itself, and JSON is read back to [`MAX_READABLE_NESTING`] levels. Every value from a caller, a
+//! service or a model is therefore limited to [`MAX_NESTING`] where it enters. The distance between
+//! the two limits keeps everything stored readable.
 
 use crate::Object;
 use serde_json::Value;
 
-/// Levels of arrays and objects a value from outside may have.
+/// Maximum levels of arrays and objects in a value from outside.
 pub const MAX_NESTING: usize = 64;
 
-/// Levels that are read back from the store.
+/// Levels that can be read back from the store.
 pub const MAX_READABLE_NESTING: usize = 127;
 
-/// Whether JSON text nests deeper than `limit`. Text that is no JSON gets an answer too, if a
-/// useless one: who parses it finds out.
+/// Whether JSON text is nested deeper than `limit`. For text that is not JSON the result has no
+/// meaning; the parser rejects it later.
 pub fn nests_deeper(json: &[u8], limit: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in json {
@@ -36,7 +36,7 @@ pub fn nests_deeper(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// Whether a value nests deeper than `limit`.
+/// Whether a value is nested deeper than `limit`.
 pub fn value_nests_deeper(value: &Value, limit: usize) -> bool {
     match value {
         Value::Array(items) => match limit.checked_sub(1) {

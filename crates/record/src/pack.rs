@@ -1,17 +1,17 @@
-//! Calls of nodes that come from packs: what such a node is asked, and what it answered.
+//! Calls of nodes that come from packs: the request and the answer.
 
 use crate::{CapKind, ErrorInfo, Object, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Node types with these beginnings are the protocol's or this host's own; no pack may bring one.
+/// Node types with these prefixes belong to the protocol or to this host; no pack may define one.
 const RESERVED: [&str; 3] = ["core.", "conformance.", "vendor.tandem."];
 
 pub fn is_reserved_type(type_id: &str) -> bool {
     RESERVED.iter().any(|start| type_id.starts_with(start))
 }
 
-/// Everything a pack's node gets to see of its run.
+/// Everything a pack's node sees of its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackCall {
     pub type_id: String,
@@ -23,7 +23,7 @@ pub struct PackCall {
     pub configurable: Object,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Value>,
-    /// The only time it is ever told: when the attempt was recorded.
+    /// The only time it gets: when the attempt was recorded.
     pub at: Timestamp,
 }
 
@@ -44,7 +44,7 @@ pub enum PackResult {
     Failed {
         error: ErrorInfo,
     },
-    /// It wanted more than it may have and was stopped.
+    /// It exceeded a limit and was stopped.
     Breached {
         kind: CapKind,
         limit: u64,

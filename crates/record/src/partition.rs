@@ -2,19 +2,19 @@
 
 use crate::{Owner, TenantId, WorkspaceId};
 
-/// Data that is kept apart from all other data: that of one workspace of a tenant, or that of the
-/// tenant itself. Passed wherever something is looked up or written for a caller or a run, so that
-/// a workspace is part of the address and not a check that could be forgotten.
+/// Data that is isolated from all other data: that of one workspace of a tenant, or that of the
+/// tenant itself. Passed to every read and write for a caller or a run, so that the workspace is
+/// part of the address and not a check that could be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
     pub tenant: TenantId,
-    /// `None`: of the tenant and of no workspace.
+    /// `None`: belongs to the tenant and to no workspace.
     pub workspace: Option<WorkspaceId>,
 }
 
 impl Partition {
-    /// Whether a caller bound to this partition may see data of `other`: of a whole tenant
-    /// everything in it, of a workspace only its own.
+    /// Whether a caller bound to this partition may see data of `other`. A tenant covers everything
+    /// in it, a workspace only its own data.
     pub fn covers(&self, other: &Self) -> bool {
         self.covers_parts(&other.tenant, other.workspace.as_ref())
     }

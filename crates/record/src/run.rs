@@ -1,4 +1,4 @@
-//! What belongs to a run as a whole: who owns it, how it was asked for, where it stands.
+//! What belongs to a run as a whole: its owner, its request, its status.
 
 use crate::{
     ForkedFrom, MemoryOrigin, NodeId, Object, Principal, RunId, Seq, TenantId, WorkflowId,
@@ -6,6 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The identity triple a run belongs to. Fixed at creation.
@@ -18,7 +19,7 @@ pub struct Owner {
     pub principal: Option<Principal>,
 }
 
-/// The caller's overlay; stored as submitted and immutable.
+/// The caller's options; stored as submitted and immutable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub enum Transport {
     Ui,
 }
 
-/// W3C trace context as received, carried through every continuation of the run.
+/// W3C trace context as received, passed to every continuation of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceContext {
     pub traceparent: String,
@@ -46,21 +47,21 @@ pub struct TraceContext {
     pub tracestate: Option<String>,
 }
 
-/// How a child run hangs from its parent.
+/// The link of a child run to its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParentLink {
     pub run_id: RunId,
     pub node_id: NodeId,
     /// The parent's event that named this child.
     pub dispatched_at: Seq,
-    /// Workflow ids from the root down to the parent; bounds depth and refuses recursion.
+    /// Workflow ids from the root down to the parent; limits depth and refuses recursion.
     pub lineage: Vec<WorkflowId>,
-    /// Child variables the parent wants back when the child completes.
+    /// Child variables that the parent reads when the child completes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harvest: Vec<String>,
     #[serde(default)]
     pub cause: ParentCause,
-    /// Runs it may bring about; absent in logs older than the bound.
+    /// Number of runs it may start; absent in logs older than this limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descendants: Option<u64>,
 }
@@ -74,21 +75,20 @@ pub enum ParentCause {
     Dispatch,
 }
 
-/// A parent reached over the network, as an authenticated caller claims it. A claim, never
-/// authority.
+/// A parent on another host, as an authenticated caller claims it. A claim, never authority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimedParent {
     pub run_id: String,
     pub host_id: String,
-    /// Where to ask about that host; absent when it is this one.
+    /// Where that host is described; absent when it is this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub well_known_url: Option<String>,
-    /// The event over there that led to this run.
+    /// The event on that host that led to this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
 }
 
-/// Everything needed to start a run, apart from the definition it runs.
+/// Everything needed to start a run, apart from its definition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     pub owner: Owner,
@@ -96,7 +96,7 @@ pub struct RunRequest {
     /// Keys whose declared default must not apply: the parent mapped an unset variable onto them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erased_defaults: Vec<String>,
-    /// Inputs a parent got from a tool server.
+    /// Inputs that the parent got from a tool server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted_inputs: Vec<String>,
     /// Inputs that are sensitive in the parent, and so here.
@@ -108,17 +108,18 @@ pub struct RunRequest {
     pub scope_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
-    /// Whoever named it may answer questions, so the links announced there do; else they only show.
+    /// The caller who named the callback may answer interrupts, so the links sent to it can answer;
+    /// otherwise they only show.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub callback_may_answer: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_parent: Option<ClaimedParent>,
-    /// Whoever asked for the run has the role that permits conformance types in any workflow.
+    /// The caller has the role that permits conformance types in any workflow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conformance_role: bool,
-    /// The version of the multi-agent execution model the run keeps to, where its host was held
+    /// The version of the multi-agent execution model that the run uses, if its host was configured
     /// below the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_model: Option<u32>,
@@ -136,13 +137,13 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
-    /// Whether the run repeats another with what was recorded, and must not act.
+    /// Whether the run repeats another one from its recorded events, without effects.
     pub fn is_replay(&self) -> bool {
         let fork = self.forked_from.as_ref();
         fork.is_some_and(|f| f.mode == crate::ForkMode::Replay)
     }
 
-    /// From where the run reads memory. Runs older than memory saw none.
+    /// From where the run reads memory. Runs older than memory read none.
     pub fn memory_origin(&self) -> MemoryOrigin {
         let workspace = self.owner.workspace.as_ref();
         match &self.memory {
@@ -151,7 +152,7 @@ impl RunRequest {
         }
     }
 
-    /// From where a run asked for like this reads when it begins at a position of the journal.
+    /// From where a run with this request reads when it begins at a position of the journal.
     pub fn new_memory(&self, start: u64) -> MemoryOrigin {
         let workspace = self.owner.workspace.as_ref();
         MemoryOrigin {
@@ -237,7 +238,7 @@ pub struct ErrorInfo {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Whether trying again can help. Decides retries; shown to clients.
+    /// Whether a retry can help. Decides retries; shown to clients.
     #[serde(default)]
     pub retryable: bool,
 }
@@ -274,6 +275,10 @@ pub enum Masking {
     Passthrough,
 }
 
+/// Stands in place of an error's message.
+const HIDDEN_MESSAGE: &str =
+    "the message is not shown: the node handles values marked as sensitive";
+
 /// Which values of a workflow its author marked as sensitive, and where they are repeated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sensitivity {
@@ -282,10 +287,13 @@ pub struct Sensitivity {
     pub channels: BTreeSet<String>,
     /// Sensitive output ports by node.
     pub outputs: BTreeMap<NodeId, BTreeSet<String>>,
+    /// Nodes that are given something sensitive or put it out: their errors may quote it.
+    #[serde(default)]
+    pub errors: BTreeSet<NodeId>,
     /// The nodes whose outputs are the run's; named only where something is sensitive.
     #[serde(default)]
     pub last: BTreeSet<NodeId>,
-    /// What kind of data its runs are about, where that is not just anything: `pii`, `phi`, …
+    /// The class of data its runs contain, if one is set: `pii`, `phi`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
 }
@@ -296,7 +304,35 @@ impl Sensitivity {
         self.variables.contains(name) || self.channels.contains(name)
     }
 
+    /// Whether readers see something else in place of this variable or channel.
+    pub fn masks(&self, name: &str) -> bool {
+        self.mode != Masking::Passthrough && self.holds(name)
+    }
+
     pub fn hides_anything(&self) -> bool {
         !(self.variables.is_empty() && self.channels.is_empty() && self.outputs.is_empty())
+    }
+
+    /// The error of a node, or of a run that failed at it, as a reader may see it: of a node that
+    /// handles something sensitive the code alone. A message may quote what the node was given, and
+    /// details may hold what it got back.
+    pub fn visible_error<'a>(
+        &self,
+        node: Option<&NodeId>,
+        error: &'a ErrorInfo,
+    ) -> Cow<'a, ErrorInfo> {
+        if !node.is_some_and(|node| self.hides_error_of(node)) {
+            return Cow::Borrowed(error);
+        }
+        Cow::Owned(ErrorInfo {
+            code: error.code.clone(),
+            message: HIDDEN_MESSAGE.to_owned(),
+            details: None,
+            retryable: error.retryable,
+        })
+    }
+
+    pub fn hides_error_of(&self, node: &NodeId) -> bool {
+        self.mode != Masking::Passthrough && self.errors.contains(node)
     }
 }

@@ -1,5 +1,5 @@
-//! How large a value is, found without writing it out: structure is visited, the bytes of strings are
-//! not. The cost follows the number of values, not their length.
+//! The size of a value, computed without serializing it: the structure is visited, the bytes of
+//! strings are not. The cost depends on the number of values, not on their length.
 //!
 //! Both numbers are estimates that err by a small factor: characters JSON escapes are counted once.
 
@@ -7,7 +7,7 @@ use serde::ser::{self, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
-/// What a `serde_json::Value` takes by itself, wherever it is kept.
+/// Memory of a `serde_json::Value` itself.
 const VALUE: usize = 32;
 /// What an object with members takes beside them: a node of the tree, which has room for eleven.
 const OBJECT: usize = 560;
@@ -24,7 +24,7 @@ impl Size {
     /// The size of anything that is stored as JSON.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         let mut counter = Counter(Self::default());
-        // Counting fails only where writing would: on data that is not plain.
+        // Counting fails only where serializing would: on data that is not plain.
         let _ = value.serialize(&mut counter);
         counter.0
     }

@@ -1,5 +1,5 @@
-//! A run as a reader may want to see it: the state folded from its log, without the engine's
-//! bookkeeping. Unmasked; what leaves the house goes through the wire's projection.
+//! A run as a reader sees it: the state folded from its log, without the engine's bookkeeping. Not
+//! masked: the wire's projection masks it before it leaves the process.
 
 use crate::{
     ClaimedParent, DecisionPolicy, DefinitionHash, ErrorInfo, ForkedFrom, Interrupt, InterruptId,
@@ -67,20 +67,23 @@ pub struct InterruptView {
     pub interrupt: Interrupt,
     pub status: RunStatus,
     pub votes: Vec<Vote>,
-    /// What was proposed first, once somebody accepted it with changes; the question shows those.
+    /// The original proposal, once a voter accepted it with changes; the interrupt shows the
+    /// changes.
     pub proposed: Option<Value>,
-    /// Until when the people asked now can decide.
+    /// Until when the current deciders can decide.
     pub deadline: Option<Timestamp>,
+    /// From when on answers are refused, also while a pause keeps its timer from firing.
+    pub expires_at: Option<Timestamp>,
     /// Who may decide it, after every time it was handed on.
     pub policy: DecisionPolicy,
-    /// How often it was handed on.
+    /// Number of escalations so far.
     pub level: u32,
     pub reminders: u32,
-    /// The child run and node that really ask, when this node only waits for them.
+    /// The child run and node that own the interrupt, when this node only waits for them.
     pub mirrors: Option<(RunId, NodeId)>,
 }
 
-/// A question that was answered, or died with its run.
+/// An interrupt that was answered, or was closed with its run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedInterrupt {
     pub interrupt: InterruptId,
@@ -90,13 +93,13 @@ pub struct ClosedInterrupt {
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<Timestamp>,
-    /// Nobody decided: time did.
+    /// It was closed by its timeout; nobody decided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overdue: bool,
 }
 
 impl ClosedInterrupt {
-    /// The end of a question whose node or run ended first.
+    /// The end of an interrupt whose node or run ended first.
     pub fn cancelled(interrupt: &Interrupt, node: &NodeId, at: Timestamp) -> Self {
         Self {
             interrupt: interrupt.id.clone(),
@@ -109,7 +112,7 @@ impl ClosedInterrupt {
         }
     }
 
-    /// Who decided, in a word; whoever came by a signed link has no other name.
+    /// A short name of the decider; a signed link has no other name.
     pub fn decided_by(&self) -> Option<&str> {
         let nobody = self.overdue || self.outcome == "cancelled";
         let by = self.by.as_ref().map(Principal::as_str);
@@ -145,13 +148,15 @@ pub struct RunView {
     pub nodes: Vec<NodeView>,
     pub current_node: Option<NodeId>,
     pub error: Option<ErrorInfo>,
+    /// The node at which the run failed.
+    pub failed_node: Option<NodeId>,
     pub options: RunOptions,
     pub parent: Option<ParentLink>,
     pub forked_from: Option<ForkedFrom>,
     pub children: Vec<ChildView>,
     pub interrupts: Vec<InterruptView>,
     pub agent: Option<Value>,
-    /// Who supervises, once there was a decision.
+    /// The supervising agent, once there was a decision.
     pub orchestrator: Option<Value>,
     pub claimed_parent: Option<ClaimedParent>,
     pub trace: Option<TraceContext>,

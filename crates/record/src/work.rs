@@ -1,4 +1,4 @@
-//! What a started node is waiting for, and which bound a run met.
+//! The work a started node waits for, and the limits a run can exceed.
 
 use crate::{
     EffectId, HttpRequest, MockCall, ModelRequest, Object, RunId, Timestamp, ToolRequest,
@@ -6,11 +6,11 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What a started node is waiting for. A node without work ended in the same decision.
+/// The work a started node waits for. A node without work ended in the same decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum Work {
-    /// Asleep until the time given.
+    /// Sleeps until the given time.
     Sleep {
         until: Timestamp,
         /// The node's outputs when it wakes; absent: how long it slept.
@@ -18,7 +18,7 @@ pub enum Work {
         outputs: Option<Object>,
     },
     /// An HTTP call under the effect's id. Its headers stay in the pinned definition: they may
-    /// carry credentials, which the log never holds.
+    /// contain credentials, which the log never stores.
     Http {
         effect: EffectId,
         request: HttpRequest,
@@ -33,32 +33,32 @@ pub enum Work {
         key: String,
         /// Which call of this execution it is, from 1.
         round: u32,
-        /// Its last message tells what was wrong with an earlier answer.
+        /// Its last message describes what was wrong with an earlier answer.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         corrected: bool,
         request: Box<ModelRequest>,
-        /// A mock provider answers it, and nobody is called.
+        /// A mock provider answers it, and no real provider is called.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mock: Option<Box<MockCall>>,
     },
-    /// One question to a tool server under the effect's id.
+    /// One request to a tool server under the effect's id.
     Tool {
         effect: EffectId,
-        /// Ties the answer to the call in what is told of both; each attempt has its own.
+        /// Connects the events of the call and its answer; each attempt has its own.
         call: String,
         request: Box<ToolRequest>,
     },
     SecretEcho {
         effect: EffectId,
         secret_id: String,
-        /// The secret itself is wanted, by a test-only node that tries to make memory keep it.
+        /// The secret itself is returned, for a test-only node that tries to store it in memory.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reveal: bool,
     },
-    /// One call of a node that a pack brings. Its configuration stays in the pinned definition.
+    /// One call of a pack's node. Its configuration stays in the pinned definition.
     Pack {
         effect: EffectId,
-        /// Whose code it is: `name@version`.
+        /// The pack: `name@version`.
         pack: String,
         inputs: Object,
     },
@@ -80,7 +80,7 @@ pub enum CapKind {
     LoopIterations,
     DispatchIterations,
     OrchestratorIterations,
-    /// Attempts to get an answer of the wanted shape from a model.
+    /// Attempts to get an answer of the required shape from a model.
     Schema,
     /// What a pack's node may use.
     WasmMemory,

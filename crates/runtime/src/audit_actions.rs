@@ -1,9 +1,10 @@
-//! Which deeds the audit log tells, and in what words. Ids, hashes and outcomes only: what people
-//! wrote (reasons, comments, answers) is in the run's own log, where secrets are taken out and
-//! readers are checked.
+//! Which actions get an audit entry, and with which fields. Entries hold only ids, hashes and
+//! outcomes. Texts of people (reasons, comments, answers) stay in the run's own log, where secrets
+//! are redacted and readers are authorized.
 //!
-//! A decision about a question is told whoever made it, a clock included; everything else only
-//! when somebody asked for it. Steps a run takes by itself are in its log and not here.
+//! A decision about a question always gets an entry, also when a timeout made it. Every other
+//! action gets one only when a caller requested it. Steps that a run takes by itself are only in
+//! its log.
 
 use crate::questions;
 use crate::runtime::Runtime;
@@ -17,8 +18,8 @@ use tandem_store::audit::DECISION;
 use tandem_store::{AuditDraft, Commit, Error, Fault, InterruptRow};
 
 impl Runtime {
-    /// Tells something that changes nothing but is worth knowing, such as a denial. What changes
-    /// something is told in the commit that does it.
+    /// Records an action that changes nothing, such as a denial. An action that changes something
+    /// is recorded in its own commit.
     pub async fn record_audit_entry(
         &self,
         tenant: Option<&TenantId>,
@@ -46,18 +47,18 @@ impl Runtime {
         }
     }
 
-    /// The hands this handle is in, for drafts of callers' own commits.
+    /// The actor this handle acts for; callers use it for drafts in their own commits.
     pub fn actor(&self) -> &Actor {
         &self.actor
     }
 }
 
-/// What somebody asked of a run, for the commit that does it.
+/// What a caller requested of a run. Recorded in the commit that carries it out.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditAction {
     actor: Actor,
     kind: AuditActionKind,
-    /// What was true of the one who decided when they did.
+    /// Groups, roles and delegation of the decider at the time of the decision.
     decider: DeciderSnapshot,
 }
 
@@ -82,7 +83,7 @@ impl AuditAction {
         }
     }
 
-    /// History that is copied into a fork was told when it happened.
+    /// Events copied into a fork are not recorded again; they have entries from when they happened.
     pub(crate) fn fork(actor: &Actor) -> Self {
         Self {
             kind: AuditActionKind::Fork,
@@ -90,7 +91,7 @@ impl AuditAction {
         }
     }
 
-    /// `None` for what no caller asks for.
+    /// `None` for commands that callers cannot send.
     pub(crate) fn from_command(command: &Command, actor: &Actor) -> Option<Self> {
         let kind = match command {
             Command::Cancel { .. } => AuditActionKind::Cancel,
@@ -116,7 +117,7 @@ impl AuditAction {
     }
 }
 
-/// The entries of one decision. `questions` are the rows it changes.
+/// The audit entries of one decision. `questions` are the rows it changes.
 pub(crate) fn entries(
     audit_action: Option<&AuditAction>,
     decision: &Decision,
@@ -141,7 +142,7 @@ pub(crate) fn entries(
         let Event::InterruptResolved { resolution, .. } = &recorded.event else {
             return None;
         };
-        // An answer closes the very question it answers; any other closing is the host's.
+        // An answer closes only the question it answers. Any other question is closed by the host.
         let (audit_action, votes) = match (&decision.reply, answer_action) {
             (
                 Reply::Resolved {
@@ -189,7 +190,7 @@ fn action_entry(
         AuditActionKind::Cancel => "run.cancel",
         AuditActionKind::Pause => "run.pause",
         AuditActionKind::Resume => "run.resume",
-        // A voice that did not decide yet; one that did is told as the decision.
+        // A vote that does not decide yet. A deciding vote is recorded as the decision.
         AuditActionKind::Answer => match &decision.reply {
             Reply::Resolved {
                 interrupt,
@@ -231,7 +232,7 @@ fn action_entry(
     ))
 }
 
-/// What a receipt will be made of: what was shown, who decided, as what, and how.
+/// The data of a later receipt: what was shown, who decided, with which authority, and how.
 fn decision_entry(
     row: &InterruptRow,
     resolution: &Resolution,
@@ -250,7 +251,7 @@ fn decision_entry(
     put("digest", shown["digest"].clone());
     put("outcome", json!(resolution.outcome));
     put("answerDigest", json!(questions::digest(&resolution.value)));
-    if let Some(edited) = questions::accepted_edit(&resolution.value) {
+    if let Some(edited) = shown.get("edited") {
         let proposed = shown.get("proposed");
         let data = &shown["data"];
         let before = proposed.or_else(|| data.get("artifactData").or_else(|| data.get("decision")));
@@ -258,13 +259,13 @@ fn decision_entry(
             "artifact",
             json!({
                 "before": before.map(questions::digest),
-                "after": questions::digest(&edited),
+                "after": questions::digest(edited),
             }),
         );
     }
     let actor = &audit_action.actor;
     put("by", by(audit_action));
-    // The host's own reasons are words of ours; a person's are not told.
+    // Reasons given by the host are recorded. Reasons given by a person are not.
     if let Some(reason) = resolution
         .reason
         .as_ref()
@@ -273,9 +274,7 @@ fn decision_entry(
         put("reason", json!(reason));
     }
     if !votes.is_empty() {
-        let votes = votes.iter();
-        let votes = votes.map(|v| json!({"voter": v.voter, "action": v.action, "at": v.at}));
-        put("votes", votes.collect());
+        put("votes", votes.iter().map(vote_entry).collect());
     }
     AuditDraft::new(
         at,
@@ -285,6 +284,21 @@ fn decision_entry(
         row.interrupt.as_str(),
         details,
     )
+}
+
+/// Who voted, who only claimed that name, and who acted for them; not what they wrote.
+fn vote_entry(vote: &Vote) -> Value {
+    let mut entry = json!({"voter": vote.voter, "action": vote.action, "at": vote.at});
+    if let Some(claimed_by) = &vote.claimed_by {
+        entry["claimedBy"] = json!(claimed_by);
+    }
+    if vote.via_link {
+        entry["viaLink"] = json!(true);
+    }
+    if let Some(delegate) = &vote.delegate {
+        entry["delegate"] = json!(delegate);
+    }
+    entry
 }
 
 fn by(audit_action: &AuditAction) -> Value {

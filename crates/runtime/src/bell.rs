@@ -1,5 +1,5 @@
-//! Tells waiting readers that a log has grown. Carries a number, never data: a reader that wakes
-//! reads the log after its own cursor, so a lost ring costs latency and never an event.
+//! Wakes readers when a log has grown. The bell carries a number, never data: a woken reader reads
+//! the log after its own cursor, so a lost notification costs latency and never an event.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ const SHARDS: usize = 16;
 
 pub struct Bell {
     runs: Vec<Mutex<HashMap<RunId, watch::Sender<u64>>>>,
-    /// Rings for any change of any run, for listings.
+    /// Notifies of any change of any run, for listings.
     any: watch::Sender<u64>,
-    /// Rings when a question is asked, voted on or closed, for inboxes.
+    /// Notifies when a question is opened, voted on or closed, for inboxes.
     questions: watch::Sender<u64>,
 }
 
@@ -29,20 +29,20 @@ impl Default for Bell {
 
 impl Bell {
     fn shard(&self, run: &RunId) -> &Mutex<HashMap<RunId, watch::Sender<u64>>> {
-        // The id's tail is random, its head is time.
+        // The end of the id is random; its beginning is a timestamp.
         let hash = run.as_str().bytes().rev().take(8).fold(0_usize, |h, b| {
             h.wrapping_mul(31).wrapping_add(usize::from(b))
         });
         &self.runs[hash % SHARDS]
     }
 
-    /// Wakes the readers of a run. Costs one map lookup when nobody listens.
+    /// Wakes the readers of a run. Costs one map lookup when there are none.
     pub(crate) fn ring(&self, run: &RunId, head: Seq) {
         let mut shard = self.shard(run).lock();
         if let Some(sender) = shard.get(run)
             && sender.send(head.0).is_err()
         {
-            // Its last reader left.
+            // The last reader is gone.
             shard.remove(run);
         }
         drop(shard);
@@ -54,10 +54,10 @@ impl Bell {
         self.questions.send_modify(|n| *n = n.wrapping_add(1));
     }
 
-    /// Subscribe before reading the log; then no event can fall between.
+    /// Subscribe before reading the log. Otherwise an event between the two is missed.
     pub fn listen(&self, run: &RunId) -> watch::Receiver<u64> {
         let mut shard = self.shard(run).lock();
-        // Idle senders of runs nobody rings any more go when the map doubles past its readers.
+        // Remove senders without receivers each time the map has doubled in size.
         if shard.len() > 64 && shard.len().is_power_of_two() {
             shard.retain(|_, sender| sender.receiver_count() > 0);
         }

@@ -1,4 +1,4 @@
-//! A cache that is bounded by bytes and drops what was used least recently.
+//! A cache that is bounded by bytes and evicts the least recently used entry.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ pub(crate) struct ByteCache<K, V> {
     entries: HashMap<K, Entry<V>>,
     bytes: usize,
     max_bytes: usize,
-    /// Counts uses; the entry with the smallest number was used longest ago.
+    /// Counter of uses; the entry with the smallest number is the least recently used.
     uses: u64,
 }
 
@@ -34,7 +34,7 @@ impl<K: Hash + Eq + Clone, V: Clone> ByteCache<K, V> {
         Some(entry.value.clone())
     }
 
-    /// What is larger than the whole cache is not retained.
+    /// A value larger than the whole cache is not cached.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) {
         self.remove(&key);
         if bytes > self.max_bytes {
@@ -66,7 +66,7 @@ impl<K: Hash + Eq + Clone, V: Clone> ByteCache<K, V> {
         });
     }
 
-    /// Also frees an eighth of the cache, so that the search for the oldest is rare.
+    /// Frees an eighth of the cache in addition, so that the search for the oldest entries is rare.
     fn make_room(&mut self, bytes: usize) {
         let goal = (self.max_bytes - bytes).min(self.max_bytes / 8 * 7);
         let by_use = self.entries.iter().map(|(key, e)| (e.used, key.clone()));

@@ -1,5 +1,5 @@
-//! The one clock and the one source of ids. Everything that waits sleeps on tokio's timer and asks
-//! this clock what time it is, so that a simulation can replace both.
+//! The only clock and the only source of ids. All waiting uses tokio's timer and reads the time
+//! from this clock, so that a simulation can replace both.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,14 +9,14 @@ use uuid::Uuid;
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// Moves the clock forward, where that is allowed; returns the new time.
+    /// Moves the clock forward, where that is allowed. Returns the new time.
     fn advance(&self, ms: i64) -> Timestamp;
 
-    /// How far it was moved so far.
+    /// Total offset by which the clock was moved.
     fn offset_ms(&self) -> i64;
 }
 
-/// Wall time plus an offset that only test seams ever set.
+/// Wall time plus an offset that only test routes set.
 #[derive(Default)]
 pub struct SystemClock {
     offset_ms: AtomicI64,

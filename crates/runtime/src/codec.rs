@@ -1,10 +1,10 @@
-//! How a fact is written into a stream, and read back.
+//! Encodes events for a stream and decodes them.
 
 use serde::{Deserialize, Serialize};
 use tandem_record::{Cause, Event, RecordedEvent};
 use tandem_store::{Fault, StoredEvent};
 
-/// A fact as it is written into a stream.
+/// An event as it is stored in a stream.
 #[derive(Serialize)]
 pub(crate) struct EncodedEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

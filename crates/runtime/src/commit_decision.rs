@@ -1,5 +1,4 @@
-//! From a decision to a durable fact, and only then to the world: builds the one commit, writes it,
-//! announces it.
+//! Makes a decision durable: builds one commit, writes it, and announces it afterwards.
 
 use crate::audit_actions;
 use crate::definitions::DecisionLookups;
@@ -21,18 +20,18 @@ use tandem_store::{
 };
 use tokio::sync::OwnedMutexGuard;
 
-/// Events after which a snapshot saves more reading than it costs.
+/// Number of events after which a snapshot saves more reading than it costs.
 const SNAPSHOT_EVERY: u64 = 128;
-/// Bump when the folded state changes shape; older snapshots are then ignored.
+/// Increment when the folded state changes shape; older snapshots are then ignored.
 pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
 
-/// A commit in the making, and who wants to hear of it.
+/// A commit that is being built, with the subscriptions of its tenant.
 struct CommitDraft<'a> {
     commit: &'a mut Commit,
     subscriptions: &'a [Subscription],
 }
 
-/// One run's share of a commit, and what follows once it is durable.
+/// One run's part of a commit, and what is published once the commit is durable.
 struct DraftedRun {
     decision: Decision,
     created: bool,
@@ -45,8 +44,7 @@ struct DraftedRun {
 }
 
 impl Runtime {
-    /// Commits a decision, with the birth of the children it names, and, once it is durable, lets
-    /// the world know.
+    /// Commits a decision together with the child runs it creates. Publishes it once it is durable.
     pub(crate) async fn commit_decision(
         &self,
         slot: &mut RunSlot,
@@ -57,7 +55,7 @@ impl Runtime {
         guard: Option<CommitGuard>,
     ) -> Result<(), Error> {
         let new_children = std::mem::take(&mut decision.children);
-        // Of the whole family: children belong to their parent's tenant.
+        // Valid for the whole commit: children belong to their parent's tenant.
         let tenant = &decision.run.request().owner.tenant;
         let subscriptions = self.subscriptions(tenant).await?;
         let mut commit = Commit {
@@ -102,8 +100,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Adds the first event of each child. Their places are held until they exist, so that nobody
-    /// looks for them too early.
+    /// Adds the first event of each child run. Their slots stay locked until the children exist, so
+    /// that no command can reach them too early.
     async fn create_child_runs(
         &self,
         new_children: Vec<NewChildRun>,
@@ -127,7 +125,7 @@ impl Runtime {
         children
     }
 
-    /// Adds what one decision changes to the commit.
+    /// Adds the changes of one decision to the commit.
     fn add_decision(
         &self,
         draft: &mut CommitDraft<'_>,
@@ -190,7 +188,7 @@ impl Runtime {
         }
     }
 
-    /// What is durable becomes known, and what it asks for is begun.
+    /// Announces a durable decision and starts its effects.
     fn publish(&self, slot: &mut RunSlot, drafted: DraftedRun) {
         let decision = drafted.decision;
         slot.snapshot_at = drafted.snapshot_at;
@@ -242,8 +240,9 @@ impl Runtime {
                 },
             })
             .collect();
-        // A timer that fired for nothing must go too, or it would fire for ever. The run may still wait
-        // for it: the clock stepped back, or an earlier version of this host counted pauses.
+        // A fired timer that changed nothing must be removed too, or it fires again forever. The
+        // run may still need it: the clock was set back, or an earlier version of this host counted
+        // pauses.
         if let Some(key) = fired {
             let required = required_timers(&decision.run, self.limits());
             let already_changed = changes.iter().any(|change| match change {
@@ -252,7 +251,7 @@ impl Runtime {
             let (stream, key) = (stream.clone(), key.clone());
             match required.get(&key) {
                 _ if already_changed => {}
-                // Set again for when it is due: left as it is, it would fire until then.
+                // Set it again for its due time. Unchanged, it would fire repeatedly until then.
                 Some(&due) => changes.push(TimerChange::Set { stream, key, due }),
                 None => changes.push(TimerChange::Clear { stream, key }),
             }
@@ -264,7 +263,7 @@ impl Runtime {
         if let Some(RecordedEvent { seq, event, .. }) = decision.events.last() {
             self.inner.bell.ring(decision.run.id(), *seq);
             if event.is_terminal() {
-                // Fails only when nobody listens.
+                // Fails only when there are no receivers.
                 let _ = self.inner.ended.send(decision.run.id().clone());
             }
         }
@@ -279,10 +278,10 @@ impl Runtime {
     }
 }
 
-/// Rows of the listing follow from the run alone.
+/// The row of the listing follows from the run alone.
 fn row(run: &Run) -> RunRow {
     let request = run.request();
-    // A fork is as old as its making, whatever time its events are told in.
+    // A fork is as old as its creation, whatever the times of its copied events.
     let forked = request.forked_from.as_ref().map(|f| f.at);
     let real = |at: Timestamp| at.max(forked.unwrap_or(at));
     RunRow {
@@ -306,9 +305,10 @@ fn due_snapshot(run: &Run, last: Option<Seq>) -> Option<SnapshotRecord> {
     if since < SNAPSHOT_EVERY {
         return None;
     }
-    // Folding state into JSON cannot fail: it is plain data with text keys.
+    // Serializing the state cannot fail: it is plain data with text keys.
     let body = serde_json::to_string(run.state()).ok()?;
-    // A cache: without it the log is read. The bound on a run's state makes this rare.
+    // A snapshot is a cache: without it the log is read. The limit on a run's state makes this
+    // rare.
     if body.len() > MAX_BODY_BYTES {
         return None;
     }

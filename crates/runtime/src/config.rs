@@ -1,4 +1,4 @@
-//! What a runtime is made of.
+//! Configuration of a runtime.
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::redact::Redactor;
@@ -14,7 +14,7 @@ use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, TraceContext};
 use tandem_store::Store;
 
-/// Carries out a node's effect. The seam between the runtime and the world.
+/// Performs a node's effect. The interface between the runtime and the outside.
 #[async_trait]
 pub trait Perform: Send + Sync {
     async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome;
@@ -30,41 +30,42 @@ impl Perform for Performer {
 pub struct RuntimeConfig {
     pub store: Arc<dyn Store>,
     pub performer: Arc<dyn Perform>,
-    /// Who delivers to webhooks; without one there are none.
+    /// Sends webhook deliveries. `None`: this host has no webhooks.
     pub webhook_sender: Option<Arc<dyn WebhookSender>>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
     pub agents: AgentPolicy,
-    /// Node types and hooks for conformance tests exist here. Never where real work is done.
+    /// Enables node types and hooks for conformance tests. Never set in production.
     pub conformance: bool,
-    /// Models nodes may ask; the performer knows how.
+    /// Model providers that nodes may use. The performer implements the calls.
     pub providers: Providers,
-    /// Tool servers nodes may call; the performer knows how.
+    /// Tool servers that nodes may call. The performer implements the calls.
     pub tools: ToolServers,
-    /// Node types packs bring; the performer knows how they are called.
+    /// Node types of packs. The performer implements the calls.
     pub packs: PackTypes,
     pub redactor: Redactor,
-    /// This process among others on the same store.
+    /// Name of this process among those on the same store.
     pub owner: String,
-    /// No other process uses the store, so leases found at start belong to the dead.
+    /// No other process uses the store, so leases found at start belong to a process that ended.
     pub is_single_process: bool,
-    /// Calls to the outside under way at once. Internal work and deliveries have workers of their own,
-    /// twice and a quarter as many.
+    /// Limit of concurrent calls to the outside. Internal work and deliveries have their own
+    /// workers: twice and a quarter as many.
     pub max_effects: usize,
-    /// Of one tenant; half of them unless it says otherwise.
+    /// Limit for one tenant. Default: half of `max_effects`.
     pub max_calls_per_tenant: Option<usize>,
-    /// Of one tenant to one target, on top of the tenant's fair share among its targets.
+    /// Limit for one target of one tenant, in addition to the tenant's fair share among its
+    /// targets.
     pub max_calls_per_target: Option<usize>,
     /// Failures after which a timer or an effect is parked.
     pub park_after: u32,
-    /// Runs whose state is kept in memory.
+    /// Limit of runs whose state is cached.
     pub cached_runs: usize,
-    /// Bytes of state kept in memory, over all runs.
+    /// Limit of cached state in bytes, over all runs.
     pub cached_bytes: usize,
     /// How long an ended run keeps its log.
     pub retention: Retention,
-    /// Unknown settings of nodes make a document refused; told as warnings otherwise.
+    /// A document with unknown node settings is refused. Otherwise they are reported as warnings.
     pub strict_documents: bool,
 }
 

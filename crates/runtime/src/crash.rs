@@ -1,5 +1,5 @@
-//! Named places where a test may ask the process to die. Unarmed they cost one atomic read; only
-//! test seams arm them.
+//! Named points where a test can abort the process. An unarmed point costs one atomic read. Only
+//! test routes arm them.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ impl CrashPoints {
         "timer.before",
     ];
 
-    /// The process ends at once when it reaches this point. `false` for a name nobody knows.
+    /// The process aborts when it reaches this point. `false` for an unknown name.
     pub fn arm(&self, point: &str) -> bool {
         if !Self::ALL.contains(&point) {
             return false;

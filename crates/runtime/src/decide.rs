@@ -1,6 +1,8 @@
 //! Deciding a question: whether somebody may is judged on the very state the answer meets, so that
-//! a question handed on to others in between is never decided by the wrong people.
+//! a question handed on to others in between is never decided by the wrong people. What they saw is
+//! compared on the same state.
 
+use crate::questions;
 use crate::runtime::Runtime;
 use crate::submit::{IdempotencyRequest, SubmitError};
 use serde_json::Value;
@@ -11,22 +13,25 @@ use tandem_record::{
     Partition, Principal, Reply, RunId,
 };
 
-/// Access control, with what it knows of the one who decides.
+/// Access control for one caller: whether they may decide under a policy.
 pub type AccessCheck = Arc<dyn Fn(&DecisionPolicy) -> DecisionAuthorization + Send + Sync>;
 
-/// An answer somebody wants to give.
+/// An answer that a caller proposes, before authorization.
 #[derive(Clone)]
 pub struct ProposedAnswer {
     pub node: NodeId,
-    /// The very question meant.
+    /// The id of the question, if the caller named one.
     pub interrupt: Option<InterruptId>,
     pub value: Value,
+    /// Digest of what the decider saw; a mismatch is refused.
+    pub digest: Option<String>,
     /// `None` for a signed link.
     pub by: Option<Principal>,
 }
 
 impl Runtime {
-    /// Answers a question if the access_check lets them; otherwise the attempt is recorded and refused as
+    /// Answers a question if the access check grants it. Otherwise the attempt is recorded and
+    /// refused as
     /// [`SubmitError::Denied`].
     pub async fn decide(
         &self,
@@ -47,30 +52,51 @@ impl Runtime {
     }
 }
 
-fn command_for(run: &Run, proposal: &ProposedAnswer, access_check: &AccessCheck) -> Command {
+fn command_for(
+    run: &Run,
+    proposal: &ProposedAnswer,
+    access_check: &AccessCheck,
+) -> Result<Command, SubmitError> {
     let policy = run.decision_policy(&proposal.node, proposal.interrupt.as_ref());
     let verdict = match policy {
         Some(policy) => access_check(&policy),
-        // No such question is open: the engine says what became of it.
+        // No such question is open: the engine refuses with the reason.
         None => DecisionAuthorization::Granted(DeciderSnapshot::default()),
     };
     let node = proposal.node.clone();
     let interrupt = proposal.interrupt.clone();
     let by = proposal.by.clone();
     match verdict {
-        DecisionAuthorization::Granted(decider) => Command::ResolveInterrupt {
-            node,
-            interrupt,
-            value: proposal.value.clone(),
-            by_link: by.is_none(),
-            by,
-            decider,
-        },
-        DecisionAuthorization::Denied(why) => Command::DenyDecision {
+        DecisionAuthorization::Granted(decider) => {
+            check_digest(run, proposal)?;
+            Ok(Command::ResolveInterrupt {
+                node,
+                interrupt,
+                value: proposal.value.clone(),
+                by_link: by.is_none(),
+                by,
+                decider,
+            })
+        }
+        DecisionAuthorization::Denied(why) => Ok(Command::DenyDecision {
             node,
             interrupt,
             by,
             why,
-        },
+        }),
+    }
+}
+
+/// Refuses a decision about something else than what is shown now.
+fn check_digest(run: &Run, proposal: &ProposedAnswer) -> Result<(), SubmitError> {
+    let shown = run.shown_data(&proposal.node, proposal.interrupt.as_ref());
+    let (Some(seen), Some(shown)) = (&proposal.digest, shown) else {
+        return Ok(());
+    };
+    let digest = questions::digest(shown);
+    if *seen == digest {
+        Ok(())
+    } else {
+        Err(SubmitError::ArtifactChanged { digest })
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be decided, in a form that can be decided on another thread when it has to be.
+//! The input of a decision, in a form that can be sent to another thread.
 
 use crate::definitions::DecisionLookups;
 use crate::offload::StopOnDrop;
@@ -15,7 +15,7 @@ use tandem_record::{
 };
 use tandem_store::Fault;
 
-/// Things one decision may ask for, one after the other. A replay asks anew after each child.
+/// Limit of lookups for one decision. A replay starts over after each child run.
 const MAX_LOOKUPS: usize = 512;
 /// Work that a decision may do on the threads that serve everybody: about two milliseconds.
 const INLINE_WORK: u64 = 2_000_000;
@@ -115,7 +115,7 @@ impl DecisionInput<'_> {
 }
 
 impl Runtime {
-    /// What a decision may look at.
+    /// What a decision may read.
     pub(crate) fn context<'a>(
         &'a self,
         now: Timestamp,
@@ -162,7 +162,8 @@ impl Runtime {
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {
                     let store = &**self.store();
                     let definitions = &self.inner.definitions;
-                    // What happens rarely is kept out of a future that is made for every request.
+                    // Boxed: a rare path must not enlarge a future that is created for every
+                    // request.
                     let found = Box::pin(definitions.current(store, owner, &workflow)).await?;
                     lookups.workflows.insert(workflow, found);
                 }

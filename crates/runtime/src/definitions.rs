@@ -1,5 +1,5 @@
-//! Compiled definitions in memory: by content for ever true, by id only as long as the registry
-//! says so. Bounded by bytes; a miss costs a read and a compilation.
+//! Cache of compiled definitions. An entry by hash is always valid; an entry by id is valid until
+//! the registry changes. Bounded by bytes; a miss costs a read and a compilation.
 
 use crate::byte_cache::ByteCache;
 use crate::offload::Offload;
@@ -16,25 +16,26 @@ use tandem_engine::run::{
 use tandem_record::{DefinitionHash, EffectId, Partition, WorkflowId};
 use tandem_store::{Fault, Store};
 
-/// Bytes of compiled documents kept.
+/// Limit of the compiled documents in bytes.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
-/// A compiled document takes about this many times its text.
+/// A compiled document takes about this many times the size of its text.
 const COMPILED_PER_BYTE: usize = 8;
-/// Bytes of what ids mean.
+/// Limit of the id-to-hash entries in bytes.
 const MAX_CURRENT_BYTES: usize = 4 * 1024 * 1024;
 
 pub(crate) struct CompiledDefinitions {
-    /// What documents may use of the types for conformance tests.
+    /// Which conformance node types documents may use.
     conformance: ConformanceTypes,
     by_hash: Mutex<ByteCache<DefinitionHash, Arc<Definition>>>,
     current: Mutex<Current>,
     compiling: Offload,
 }
 
-/// What an id means for a workspace or a tenant. Forgotten by registrations through this process.
+/// The document each id currently stands for, by workspace or tenant. Registrations through this
+/// process remove entries.
 struct Current {
     hashes: ByteCache<(Partition, WorkflowId), DefinitionHash>,
-    /// Changes whenever something is forgotten: what was read before that is not remembered.
+    /// Incremented whenever entries are removed. A value read before that is not cached.
     changes: u64,
 }
 
@@ -42,7 +43,8 @@ impl CompiledDefinitions {
     pub(crate) fn new(conformance: bool) -> Self {
         Self {
             conformance: match conformance {
-                // It was checked when it came in, and is again when a run is created.
+                // The document was checked at registration, and is checked again when a run is
+                // created.
                 true => ConformanceTypes::Everywhere,
                 false => ConformanceTypes::StoredOnly,
             },
@@ -55,7 +57,7 @@ impl CompiledDefinitions {
         }
     }
 
-    /// A pinned document. Absent only if the store lost it.
+    /// The document with this hash. `None` only if the store lost it.
     pub(crate) async fn by_hash(
         &self,
         store: &dyn Store,
@@ -72,7 +74,7 @@ impl CompiledDefinitions {
         self.load(hash, document).await
     }
 
-    /// What the id means now.
+    /// The document an id currently stands for.
     pub(crate) async fn current(
         &self,
         store: &dyn Store,
@@ -103,7 +105,7 @@ impl CompiledDefinitions {
         Ok(Some(definition))
     }
 
-    /// Compiles a document of the store, off the threads that serve everybody.
+    /// Compiles a stored document, outside the threads that serve all requests.
     async fn load(
         &self,
         hash: &DefinitionHash,
@@ -122,7 +124,7 @@ impl CompiledDefinitions {
         Ok(definition)
     }
 
-    /// Does the work of a registration off the threads that serve everybody.
+    /// Does the work of a registration outside the threads that serve all requests.
     pub(crate) async fn admit<T, W>(&self, admit: W) -> T
     where
         T: Send + 'static,
@@ -131,7 +133,7 @@ impl CompiledDefinitions {
         self.compiling.acquire(None).await.run(admit).await
     }
 
-    /// Keeps a definition whose document has this many bytes.
+    /// Caches a definition whose document has this many bytes.
     pub(crate) fn cache_definition(&self, definition: &Arc<Definition>, bytes: usize) {
         let weight = bytes * COMPILED_PER_BYTE + definition.schema_weight();
         let hash = definition.hash.clone();
@@ -139,8 +141,8 @@ impl CompiledDefinitions {
         by_hash.insert(hash, Arc::clone(definition), weight);
     }
 
-    /// What an id means changed, for one workspace, one tenant or all. A tenant's document is also what
-    /// its workspaces see that have none of their own.
+    /// The meaning of an id changed, for one workspace, one tenant or all. Workspaces without their
+    /// own document use their tenant's.
     pub(crate) fn invalidate_current(&self, owner: Option<&Partition>, workflow: &WorkflowId) {
         let mut current = self.current.lock();
         current.changes += 1;
@@ -170,12 +172,12 @@ fn compile(document: &str, conformance: ConformanceTypes) -> Result<Arc<Definiti
         .map_err(|problems| unreadable(format!("{problems:?}")))
 }
 
-/// What one decision has asked for so far.
+/// What one decision has looked up so far.
 #[derive(Default)]
 pub(crate) struct DecisionLookups {
     pub(crate) workflows: HashMap<WorkflowId, Option<Arc<Definition>>>,
     pub(crate) memory: HashMap<MemoryRead, MemoryResult>,
-    /// What providers said that answer by program.
+    /// Answers of programmed (mock) providers.
     pub(crate) model_answers: HashMap<EffectId, ReplayedModelAnswer>,
 }
 

@@ -1,6 +1,6 @@
-//! Carrying out what runs ask of the world. An effect reaches this file only after the commit that
-//! recorded it; its result goes back through the one way in, and leaves the outbox in the commit
-//! that records the result.
+//! Performs the effects of runs. An effect arrives here only after the commit that recorded it. Its
+//! result goes back through `submit`, and its outbox entry is removed in the commit that records
+//! the result.
 
 use crate::config::RuntimeConfig;
 use crate::runtime::Runtime;
@@ -18,33 +18,33 @@ use tandem_store::{Fault, Lane, OutboxChange, OutboxEntry, WorkClass};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// A holder that shows no sign of life for this long has lost its effect.
+/// Length of a lease. After it, another process may take the effect.
 pub(crate) const LEASE_MS: u64 = 60_000;
-/// Calls of packs wait for a processor, one behind the other, each with a time limit.
+/// Calls of packs wait in a queue for a processor, each with a time limit.
 const PACK_QUEUE_MS: u64 = 30 * 60_000;
-/// Longest pause between two attempts to record a result while the store is in trouble.
+/// Longest pause between two attempts to record a result while the store fails.
 const MAX_BACKOFF_MS: u64 = 30_000;
-/// Attempts to record a result that fails for a reason of its own, before the effect is put off.
+/// Attempts to record a result that fails for its own reason, before the effect is rescheduled.
 const QUICK_TRIES: u32 = 5;
-/// Deliveries under way at once, at least.
+/// Minimum of concurrent deliveries.
 const MIN_DELIVERIES: usize = 8;
 
 pub(crate) struct Effects {
     internal: Arc<WorkerSlots>,
     calls: Arc<WorkerSlots>,
     deliveries: Arc<WorkerSlots>,
-    /// Effects under way here, so that they can be stopped and are not started twice.
+    /// Effects this process performs now, so that they can be aborted and are not started twice.
     running: Mutex<HashMap<EffectId, Running>>,
-    /// Tells one task from a later one for the same effect.
+    /// Distinguishes a task from a later one for the same effect.
     next_task: AtomicU64,
-    /// Entries nobody leased are waiting.
+    /// Notifies that unleased entries are waiting.
     pub(crate) bell: Notify,
     done: Notify,
 }
 
 struct Running {
     task: u64,
-    /// Absent for the moment between the entry and its task.
+    /// `None` until the task of the entry is spawned.
     handle: Option<AbortHandle>,
 }
 
@@ -67,7 +67,7 @@ impl Effects {
         };
         let called = open(calls);
         Self {
-            // Short work: one tenant may do as much at once as all of them may call.
+            // Short work: one tenant may do as much of it at once as all tenants may make calls.
             internal: WorkerSlots::new(open(calls * 2)),
             calls: WorkerSlots::new(Quota {
                 per_tenant: config.max_calls_per_tenant.unwrap_or(called.per_tenant),
@@ -83,8 +83,8 @@ impl Effects {
         }
     }
 
-    /// Turns a decision's effects into outbox changes. An effect that finds a free worker is
-    /// written as leased to this process and performed without another commit.
+    /// Turns a decision's effects into outbox changes. If a worker is free, the effect is written
+    /// as leased to this process and performed without another commit.
     pub(crate) fn prepare(
         &self,
         config: &RuntimeConfig,
@@ -118,8 +118,8 @@ impl Effects {
         prepared
     }
 
-    /// Stops an effect nobody wants any more. Its outbox entry is gone already. From now on the
-    /// same effect may be started again, though its old task has yet to notice its end.
+    /// Aborts an effect that is no longer needed; its outbox entry is already removed. The same
+    /// effect may be started again at once, even if the old task has not ended yet.
     pub(crate) fn abort(&self, effect: &EffectId) {
         if let Some(handle) = self
             .remove_running(effect)
@@ -129,7 +129,7 @@ impl Effects {
         }
     }
 
-    /// An effect whose result is recorded: another attempt need not wait for its task to wind up.
+    /// The effect's result is recorded: another attempt need not wait until its task has ended.
     pub(crate) fn mark_finished(&self, effect: &EffectId) {
         drop(self.remove_running(effect));
     }
@@ -175,7 +175,7 @@ impl Effects {
     }
 }
 
-/// An effect as the outbox keeps it.
+/// The outbox entry of an effect.
 pub(crate) fn entry(
     stream: &StreamId,
     effect: &Effect,
@@ -196,7 +196,7 @@ pub(crate) fn entry(
     }
 }
 
-/// Long enough for the effect's own time limit, so that a slow call is not taken for a dead holder.
+/// Longer than the effect's own time limit, so that a slow call does not lose its lease.
 fn lease_ms(kind: &EffectKind) -> u64 {
     match kind {
         EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
@@ -214,7 +214,7 @@ impl Runtime {
         }
     }
 
-    /// `failures` is how often it failed before.
+    /// `failures` counts earlier failures.
     pub(crate) fn spawn_effect(&self, effect: Effect, slot: WorkerSlot, failures: u32) {
         let runtime = self.clone();
         let assignment = WorkAssignment {
@@ -229,7 +229,7 @@ impl Runtime {
         });
     }
 
-    /// Works on an outbox entry, unless this process does already.
+    /// Works on an outbox entry, unless this process already does.
     pub(crate) fn spawn_worker(
         &self,
         assignment: WorkAssignment,
@@ -239,7 +239,7 @@ impl Runtime {
         let id = assignment.effect.clone();
         let task = effects.next_task.fetch_add(1, Ordering::Relaxed);
         match effects.running.lock().entry(id.clone()) {
-            // Under way already: the outbox gave out an entry this process still works on.
+            // Already running: the outbox leased out an entry this process still works on.
             Entry::Occupied(_) => return,
             Entry::Vacant(vacant) => {
                 vacant.insert(Running { task, handle: None });
@@ -256,13 +256,13 @@ impl Runtime {
         });
         match effects.running.lock().get_mut(&id) {
             Some(running) if running.task == task => running.handle = Some(spawned.abort_handle()),
-            // Stopped, or finished, before its handle was in assignment.
+            // Aborted or finished before its handle was stored.
             _ => spawned.abort(),
         }
     }
 
-    /// Performs one effect and records its result. While the store as a whole is in trouble it tries
-    /// again until the record stands; an effect that fails for a reason of its own is put off.
+    /// Performs one effect and records its result. While the store as a whole fails, it retries
+    /// until the result is recorded. An effect that fails for its own reason is rescheduled.
     async fn run_effect(&self, effect: Effect, lane: &Lane, failures: u32) {
         self.inner.crash.reach("effect.before");
         let started = tokio::time::Instant::now();
@@ -272,7 +272,7 @@ impl Runtime {
         self.inner.crash.reach("effect.after");
         let (mut backoff, mut tries) = (50, 0);
         while let Err(fault) = delivered {
-            tracing::warn!(effect = %effect.id, kind = name, error = %fault, "an effect is not settled");
+            tracing::warn!(effect = %effect.id, kind = name, error = %fault, "cannot record the result of an effect");
             tries += 1;
             let hopeless = !fault.retryable || (!fault.is_store_wide() && tries >= QUICK_TRIES);
             if hopeless || self.is_stopping() {
@@ -288,8 +288,8 @@ impl Runtime {
         self.inner.metrics.effect_done(name, seconds);
     }
 
-    /// `cached_outcome` keeps what the world answered: it is asked once, however often the store fails to
-    /// take the answer.
+    /// `cached_outcome` holds the outcome of the call: the call is made once, however often
+    /// recording its outcome fails.
     async fn attempt(
         &self,
         effect: &Effect,
@@ -354,7 +354,7 @@ impl Runtime {
         Ok(performer.perform(effect, trace.as_ref()).await)
     }
 
-    /// Delivers a result; one that nobody can take any more just leaves the outbox.
+    /// Submits a result. A result that the run no longer accepts only removes the outbox entry.
     pub(crate) async fn submit_effect_result(
         &self,
         effect: &Effect,
@@ -369,7 +369,7 @@ impl Runtime {
             Ok(_) => Ok(()),
             Err(SubmitError::Fault(fault)) => Err(fault),
             Err(error) => {
-                tracing::debug!(effect = %effect.id, %error, "an effect's result found no taker");
+                tracing::debug!(effect = %effect.id, %error, "the run no longer accepts the result of an effect");
                 self.remove_outbox_entry(effect).await
             }
         }
@@ -387,16 +387,16 @@ impl Runtime {
     }
 }
 
-/// What a worker works on, and by what right.
+/// The outbox entry a worker works on, with its slot.
 pub(crate) struct WorkAssignment {
     pub(crate) effect: EffectId,
     pub(crate) kind: &'static str,
     pub(crate) slot: WorkerSlot,
-    /// How often the entry failed before.
+    /// Earlier failures of the entry.
     pub(crate) failures: u32,
 }
 
-/// Frees a worker however its task ends: done, aborted or panicked.
+/// Releases the worker when its task ends: done, aborted or panicked.
 struct WorkerGuard {
     runtime: Runtime,
     task: u64,
@@ -419,7 +419,7 @@ impl Drop for WorkerGuard {
             self.runtime.inner.metrics.panics.inc();
             let runtime = self.runtime.clone();
             let (effect, kind, failures) = (effect.clone(), assignment.kind, assignment.failures);
-            // Otherwise it would be tried again whenever its lease runs out, for ever.
+            // Without this the entry would be retried after each lease, forever.
             tokio::spawn(async move {
                 let fault = Fault::retryable("bug", "the task that performed it panicked");
                 runtime

@@ -1,5 +1,5 @@
-//! Forking: reads the source's log once, asks the engine for the whole fork, and makes it durable in
-//! one commit. Whether a fork can be made is settled before anything is written.
+//! Forking: reads the source's log once, lets the engine compute the whole fork, and writes it in
+//! one commit. All refusals happen before anything is written.
 
 use crate::audit_actions::AuditAction;
 use crate::codec;
@@ -16,21 +16,21 @@ use tandem_record::{
 };
 use tandem_store::StoredRun;
 
-/// Bytes of a log that can be forked: a fork is made of all of it, in one commit.
+/// Size limit of a log that can be forked: a fork copies all of it in one commit.
 const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
 
-/// A fork as somebody asks for it.
+/// A request for a fork.
 pub struct ForkRequest {
     pub mode: ForkMode,
     pub from_seq: Seq,
-    /// Laid over the source's options. For branches only.
+    /// Merged over the source's options. For branches only.
     pub overlay: RunOptions,
     pub trace: Option<TraceContext>,
-    /// Whoever asks has the role that permits conformance types in any workflow.
+    /// The caller has the role that permits conformance types in any workflow.
     pub conformance_role: bool,
 }
 
-/// Why a fork cannot be made of a run that is, or was, there.
+/// Why a run cannot be forked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unforkable {
     #[error("the run has no event {from_seq}; its last one is {last}")]
@@ -47,7 +47,7 @@ pub enum Unforkable {
 }
 
 impl Runtime {
-    /// Makes a fork of a run the caller may see. It exists, durably and whole, when this returns.
+    /// Forks a run the caller may see. The fork is durable and complete when this returns.
     pub async fn fork_run(
         &self,
         source: &StoredRun,
@@ -74,7 +74,7 @@ impl Runtime {
             return Err(not_retained("event_log_unavailable").into());
         };
         let request = self.request_of_fork(source, request, fork_request);
-        // The very view the fork will read is put together now; one that cannot be is refused.
+        // Build the memory view that the fork will read now, so that a failure refuses the fork.
         let origin = request.memory_origin();
         let owner = Partition::from(&request.owner);
         let tenant = &owner.tenant;
@@ -103,7 +103,7 @@ impl Runtime {
         Ok(run_id)
     }
 
-    /// The source's log, and how the source was asked for.
+    /// The source's log and its original request.
     async fn source_log(
         &self,
         source: &StoredRun,
@@ -119,7 +119,7 @@ impl Runtime {
             if bytes > MAX_SOURCE_BYTES {
                 return Err(Unforkable::TooLarge.into());
             }
-            // Whatever the run does meanwhile is not part of it.
+            // Events appended in the meantime are not part of the fork.
             for event in page.events.iter().filter(|e| e.seq <= source.head) {
                 let recorded = codec::decode(event)?;
                 if log.is_empty()
@@ -141,8 +141,8 @@ impl Runtime {
         first: RunRequest,
         fork_request: ForkRequest,
     ) -> RunRequest {
-        // A branch goes on with what the source knew then; a replay writes nothing of its own and
-        // reads what the source wrote, event by event.
+        // A branch continues with the memory at the fork point. A replay writes nothing of its own
+        // and reads what the source wrote, event by event.
         let below = match fork_request.mode {
             ForkMode::Branch => fork_request.from_seq,
             ForkMode::Replay => source.head.next(),
@@ -150,13 +150,13 @@ impl Runtime {
         let source = &source.row.run_id;
         let origin = first.memory_origin();
         RunRequest {
-            // A replay acts on nothing; a branch acts for whoever asks.
+            // A replay performs nothing. A branch acts for the caller.
             conformance_role: match fork_request.mode {
                 ForkMode::Branch => fork_request.conformance_role,
                 ForkMode::Replay => first.conformance_role,
             },
             options: overlaid(first.options, fork_request.overlay),
-            // A fork is nobody's child, and nobody waits for it.
+            // A fork has no parent, and no run waits for it.
             parent: None,
             callback_url: None,
             callback_may_answer: false,
@@ -180,7 +180,7 @@ impl Runtime {
     }
 }
 
-/// Keys of `configurable` and `metadata` over the source's; tags besides the source's.
+/// Keys of `configurable` and `metadata` override the source's; tags are added to the source's.
 fn overlaid(below: RunOptions, above: RunOptions) -> RunOptions {
     let merged = |below: Option<Object>, above: Option<Object>| match (below, above) {
         (Some(mut below), Some(above)) => {

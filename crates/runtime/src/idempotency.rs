@@ -1,11 +1,11 @@
-//! Answers kept under the caller's idempotency keys, for callers whose deed is not a command to
-//! one run and so has no commit of its own to carry the answer.
+//! Idempotency records of requests that are not a command to one run and so have no commit of their
+//! own to carry the record.
 
 use crate::runtime::Runtime;
 use tandem_store::{Commit, Error, Fault, IdempotencyKey, IdempotencyRecord};
 
 impl Runtime {
-    /// What was answered under a key before.
+    /// The response stored under a key.
     pub async fn find_idempotency_record(
         &self,
         key: &IdempotencyKey,
@@ -13,8 +13,8 @@ impl Runtime {
         self.store().idempotency_record(key).await
     }
 
-    /// Keeps an answer after the deed. Only for deeds that may be repeated: a crash in between
-    /// loses the answer. When somebody else answered under the key meanwhile, theirs stays.
+    /// Stores a response after the request was carried out. Only for requests that may be repeated:
+    /// a crash in between loses the response. A record that another request stored first stays.
     pub async fn store_idempotency_record(&self, record: IdempotencyRecord) -> Result<(), Fault> {
         let commit = Commit {
             idempotency: Some(record),

@@ -1,14 +1,14 @@
-//! The only driver: takes commands, asks the engine, makes its decisions durable, and carries out
-//! what they ask of the world.
+//! The only driver: takes commands, calls the engine, makes its decisions durable, and performs
+//! their effects.
 //!
-//! One way in ([`Runtime::submit`] and [`Runtime::create_run`]), one clock, one id source, one
-//! redactor. Owns the outbox workers, the timer loop and the bell. Refuses to know HTTP, wire
-//! shapes and databases.
+//! Commands enter only through [`Runtime::submit`] and [`Runtime::create_run`]. There is one clock,
+//! one id source and one redactor. The crate owns the outbox workers, the timer loop and the bell.
+//! It does not depend on HTTP, wire formats or concrete databases.
 //!
 //! Invariants:
-//! - Nothing is announced (bell, answer, effect) before its commit returned.
+//! - Nothing is announced (bell, response, effect) before its commit returned.
 //! - An effect is attempted only after its identity is in the store.
-//! - The state kept in memory is a cache of the log; losing it costs a read, nothing else.
+//! - State in memory is a cache of the log; losing it costs a read, nothing else.
 
 mod audit_actions;
 mod bell;
@@ -64,11 +64,11 @@ pub use runtime::Runtime;
 pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
 pub use test_clock::CLOCK_OFFSET;
 pub use webhooks::{
-    Announcement, MAX_WEBHOOKS, Subscription, WebhookDelivery, WebhookError, WebhookSender,
-    WebhookStatus, webhook_status,
+    Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,
+    WebhookSender, WebhookStatus, webhook_status,
 };
 
-// What callers of the runtime need of the engine and the store, so that they need not name both.
+// Re-exports of the engine and the store, so that callers need not depend on both.
 pub use tandem_engine::definition::{
     ChildReference, ConformanceTypes, Permissions, child_references, document, nearest,
 };

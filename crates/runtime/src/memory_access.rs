@@ -1,5 +1,5 @@
 //! Memory between the engine and the store: which writes a run sees, and which writes a decision
-//! adds. The journal is a projection of the runs' logs; what a run sees is a query, never a copy.
+//! adds. The journal is a projection of the runs' logs. What a run sees is a query, never a copy.
 
 use crate::codec;
 use crate::definitions::DecisionLookups;
@@ -17,19 +17,19 @@ use tandem_store::{
     StoredEvent, StoredRun,
 };
 
-/// Runs whose writes one reader may see; a family larger than this is not looked through.
+/// Limit of runs whose writes one reader may see. A larger run tree is not searched.
 const MAX_SEGMENTS: usize = 10_000;
 /// Entries counted under one name before a write is refused.
 const COUNT_LIMIT: u64 = 10_000;
 
-/// What a run remembers at one of its events.
+/// What a run can read from memory at one of its events.
 pub struct RunMemory {
     pub at: Seq,
     /// Newest first.
     pub entries: Vec<MemoryEntry>,
 }
 
-/// The rows of the journal that follow from a decision's own events.
+/// Adds the journal rows of a decision's own events.
 pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
     let run = &decision.run;
     let Some(first) = decision.events.first() else {
@@ -38,7 +38,7 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
     let floor = first.seq.max(run.fork_point());
     let request = run.request();
     if request.is_replay() {
-        // It repeats what its source wrote, and reads it there.
+        // A replay repeats the writes of its source and reads them there.
         return;
     }
     let tenant = &request.owner.tenant;
@@ -82,7 +82,7 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
             _ => {}
         }
     }
-    // Nobody else took them out meanwhile, by collapsing them or otherwise.
+    // The guard fails if another run removed them in the meantime, by compaction or otherwise.
     commit
         .guards
         .extend(
@@ -103,7 +103,7 @@ pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
     }));
 }
 
-/// From where a run reads memory, by the text of its first event.
+/// The memory origin of a run, from the text of its first event.
 pub fn origin_in_event(body: &str) -> Option<MemoryOrigin> {
     let first = StoredEvent {
         seq: Seq(0),
@@ -116,21 +116,21 @@ pub fn origin_in_event(body: &str) -> Option<MemoryOrigin> {
     }
 }
 
-/// The same by what was left of a run whose log was removed.
+/// The same, from the tombstone of a purged run.
 pub fn origin_in_tombstone(tombstone: &str) -> Option<MemoryOrigin> {
     let left: Value = serde_json::from_str(tombstone).ok()?;
     serde_json::from_value(left["memory"].clone()).ok()
 }
 
 impl Runtime {
-    /// Looks up what a decision has to see.
+    /// Looks up the memory that a decision needs.
     pub(crate) async fn look_up_memory(
         &self,
         tenant: &TenantId,
         need: MemoryNeed,
         lookups: &mut DecisionLookups,
     ) -> Result<(), Fault> {
-        // Reads of one moment share a view.
+        // Reads at the same position share one view.
         let mut view: Option<(Option<Seq>, MemoryView)> = None;
         for read in need.reads {
             let result = match &read.what {
@@ -205,8 +205,8 @@ impl Runtime {
         self.with_deadline(decoded).await?
     }
 
-    /// What a run sees before one of its events, or now: its scope at its start, what the runs it
-    /// comes from had lookups, its own writes, and those of children whose end it saw.
+    /// What a run sees before one of its events, or now: its scope at its start, what its ancestors
+    /// had seen, its own writes, and those of children whose end it has seen.
     pub(crate) async fn memory_view(
         &self,
         tenant: &TenantId,
@@ -234,8 +234,8 @@ impl Runtime {
             let Some(base) = origin.base.take() else {
                 return Ok(view);
             };
-            // A fork goes on as its source: what the source took out it still sees. Asked about an
-            // event it copied, it answers as the source would.
+            // A fork continues as its source: entries that the source deleted later stay visible.
+            // For a copied event, the fork gives the same result as the source.
             below = match below {
                 Some(asked) if base.fork => Some(asked.min(base.below)),
                 _ => Some(base.below),
@@ -246,7 +246,7 @@ impl Runtime {
         }
     }
 
-    /// Everything a child wrote, and its own children, as far as it saw their ends.
+    /// Adds everything a child wrote, and its own children as far as it saw their ends.
     async fn add_descendants(&self, child: &RunId, view: &mut MemoryView) -> Result<(), Fault> {
         let mut waiting = vec![child.clone()];
         while let Some(run) = waiting.pop() {
@@ -256,7 +256,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// From where a stored run reads, also after its log was removed.
+    /// The memory origin of a stored run, also after its log was purged.
     async fn memory_origin(&self, run: &RunId) -> Result<MemoryOrigin, Fault> {
         let lost = |why: &str| {
             let message = format!("what run {run} remembered is lost: {why}");
@@ -273,7 +273,7 @@ impl Runtime {
         Ok(request.memory_origin())
     }
 
-    /// How a run was asked for, from the first event of its log.
+    /// The original request of a run, from the first event of its log.
     pub(crate) async fn first_request(&self, run: &RunId) -> Result<Option<RunRequest>, Fault> {
         let slice = self.store().events(&StreamId::of_run(run), None, 1).await?;
         let first = slice.events.first().map(codec::decode).transpose()?;
@@ -283,9 +283,9 @@ impl Runtime {
         }))
     }
 
-    /// What a run remembers: what a fork from `at` would see, or what the run sees now. The caller
-    /// has established that it may see the run. `scope` looks at another scope of the run's
-    /// tenant or workspace as it was when the run began.
+    /// The memory of a run: what a fork from `at` would see, or what the run sees now. The caller
+    /// has checked that it may see the run. `scope` selects another scope of the run's tenant or
+    /// workspace, as it was when the run started.
     pub async fn run_memory(
         &self,
         stored: &StoredRun,

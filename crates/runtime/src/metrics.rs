@@ -1,5 +1,5 @@
-//! Counters of what the runtime does, for Prometheus. Never labelled by run: the number of series
-//! must not grow with the number of runs.
+//! Prometheus metrics of the runtime. Never labelled by run: the number of series must not grow
+//! with the number of runs.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -99,7 +99,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers everything under the protocol's names.
+    /// Registers all metrics under the protocol's names.
     pub fn register(&self, registry: &mut Registry) {
         let r = registry;
         r.register(
@@ -241,12 +241,15 @@ impl Metrics {
         self.effect_seconds.observe(seconds);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a lateness needs no exactness")]
+    #[expect(clippy::cast_precision_loss, reason = "an approximate delay is enough")]
     pub(crate) fn timer_fired(&self, late_ms: u64) {
         self.timer_late_seconds.observe(late_ms as f64 / 1000.0);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a duration needs no exactness")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an approximate duration is enough"
+    )]
     pub(crate) fn observe(&self, decision: &Decision, created: bool) {
         self.events.inc_by(decision.events.len() as u64);
         if created {
@@ -297,7 +300,7 @@ impl Metrics {
     }
 }
 
-/// One line per ended run, with what an operator searches for.
+/// Logs one line per ended run, with the fields an operator searches for.
 fn log_end(decision: &Decision, status: &str) {
     let run = &decision.run;
     let request = run.request();

@@ -1,5 +1,5 @@
-//! The conformance suite's model: its programs are kept in the store, so that they survive a restart.
-//! Only test seams lead here; without them there is no provider that answers by program.
+//! The conformance suite's model. Its programs are in the store, so that they survive a restart.
+//! Only test routes lead here; without them there is no programmed provider.
 
 use crate::runtime::Runtime;
 use tandem_engine::run::{ModelNeed, ReplayedModelAnswer};
@@ -10,14 +10,14 @@ use tandem_record::{
 use tandem_store::Fault;
 
 impl Runtime {
-    /// Tells what nodes of this name will be outcome_of_answer, from now on.
+    /// Sets the answers that nodes of this name get from now on.
     pub async fn program_mock(&self, node: &NodeId, program: MockProgram) -> Result<(), Fault> {
         let _guard = self.inner.programs.lock().await;
         let text = serde_json::to_string(&program).expect("a program is plain data");
         self.store().set(&program_key(node), &text).await
     }
 
-    /// The outcome of a call to a provider that answers by program; `None` for every other effect.
+    /// The outcome of a call to a programmed provider; `None` for every other effect.
     pub(crate) async fn programmed_outcome(
         &self,
         effect: &EffectId,
@@ -43,7 +43,7 @@ impl Runtime {
         }))
     }
 
-    /// Asks for a replay.
+    /// Gets the answer for a replay.
     pub(crate) async fn replay_model_answer(
         &self,
         need: &ModelNeed,
@@ -54,8 +54,8 @@ impl Runtime {
             .map_or(ReplayedModelAnswer::Exhausted, ReplayedModelAnswer::Answer))
     }
 
-    /// The next answer of a node's program, or the one this call got before. `None` without a program,
-    /// and when it is over.
+    /// The next answer of a node's program, or the answer this call got before. `None` without a
+    /// program, and when the program has no more answers.
     async fn next_answer(
         &self,
         node: &NodeId,

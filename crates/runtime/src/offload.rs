@@ -18,8 +18,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use tokio::task::{block_in_place, spawn_blocking};
 
-/// How long somebody waits for such work, its turn included. The work itself is bounded; this is for
-/// a machine that is too busy to do it.
+/// Longest wait for offloaded work, including the queue. The work itself is bounded; this covers a
+/// machine that is too busy to do it.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Bytes that are read or written on the threads that serve everybody.
 pub(crate) const INLINE_BYTES: usize = 256 * 1024;
@@ -222,7 +222,7 @@ impl Drop for StopOnDrop {
 }
 
 impl Runtime {
-    /// Bounds the wait for offloaded work: by a deadline, and by the end of this process.
+    /// Limits the wait for offloaded work: by a deadline, and by the shutdown of this process.
     pub(crate) async fn with_deadline<T>(&self, work: impl Future<Output = T>) -> Result<T, Fault> {
         tokio::select! {
             biased;

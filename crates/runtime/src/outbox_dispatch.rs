@@ -1,5 +1,6 @@
-//! Takes up outbox entries no process works on: left by the dead, put off, or written when their tenant
-//! or all workers were busy. Tenants have their round_robin, and so have the targets of each.
+//! Leases outbox entries that no process works on: left by an ended process, rescheduled, or
+//! written while their tenant's slots or all workers were in use. Tenants are served round robin,
+//! and so are the targets of each tenant.
 
 use crate::effects::LEASE_MS;
 use crate::runtime::Runtime;
@@ -10,18 +11,19 @@ use std::time::Duration;
 use tandem_record::{Effect, TenantId};
 use tandem_store::{DueLane, Fault, Lane, LaneQuery, LeaseRequest, OutboxEntry, WorkClass};
 
-/// How often the outbox is looked at when nobody rings,
+/// Poll interval of the outbox without a notification.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// and while entries wait that may not be taken yet: behind them others become due unseen.
+/// Poll interval while entries wait that may not be leased yet: others behind them may become due
+/// unnoticed.
 const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Tenants looked at for one lease,
+/// Limit of tenants considered for one lease.
 const TENANTS: usize = 64;
-/// and targets of each.
+/// Limit of targets considered for each tenant.
 const TARGETS: usize = 16;
-/// Tenants whose last target is remembered.
+/// Limit of tenants whose last target is remembered.
 const MAX_TRACKED_TENANTS: usize = 1024;
 
-/// Who was served last, of one kind of work.
+/// Tenants and targets served last, for one class of work.
 #[derive(Default)]
 struct RoundRobin {
     tenant: Option<TenantId>,
@@ -76,7 +78,7 @@ impl Runtime {
         for (class, round_robin) in round_robin {
             started += self.lease_of_class(*class, round_robin).await?;
         }
-        // A finished effect rings.
+        // A finished effect notifies this loop.
         Ok(if started > 0 {
             Duration::ZERO
         } else {
@@ -105,8 +107,8 @@ impl Runtime {
             count_up_to: free,
         };
         let lanes = self.store().due_lanes(query).await?;
-        // Workers first: an entry that waited for one after it was leased could be dropped by its
-        // run meanwhile, and would be performed all the same.
+        // Acquire workers before leasing: a leased entry that then waited for a worker could be
+        // dropped by its run in the meantime, and would still be performed.
         let mut taken: HashMap<Lane, Vec<WorkerSlot>> = HashMap::new();
         for lane in round_robin_order(&lanes) {
             if let Some(slot) = slots.take(lane) {
@@ -150,7 +152,7 @@ impl Runtime {
     }
 }
 
-/// One entry of one target of each tenant after the other, until each lane was named as often as it has
+/// One entry of one target of each tenant in turn, until each lane is named as often as it has
 /// entries.
 fn round_robin_order(lanes: &[DueLane]) -> Vec<&Lane> {
     let mut tenants: Vec<Vec<(&Lane, usize)>> = Vec::new();

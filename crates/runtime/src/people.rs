@@ -1,4 +1,4 @@
-//! Groups of approvers and delegations, as the tenant keeps them.
+//! Groups of approvers and delegations of a tenant.
 
 use crate::runtime::Runtime;
 use serde_json::json;
@@ -20,7 +20,7 @@ impl Runtime {
             .await
     }
 
-    /// Those that have not ended.
+    /// Delegations that have not ended.
     pub async fn delegations(&self, tenant: &TenantId) -> Result<Vec<DelegationRecord>, Fault> {
         self.store().delegations(tenant, self.clock().now()).await
     }
@@ -36,7 +36,7 @@ impl Runtime {
             .await
     }
 
-    /// Who may decide is itself decided by somebody, and the audit log tells by whom.
+    /// A change of who may decide is recorded in the audit log with its author.
     fn audit_draft_of(&self, change: &PeopleChange) -> AuditDraft {
         let mut details = Object::new();
         let (action, tenant, target) = match change {

@@ -1,4 +1,4 @@
-//! Reading runs. Folds from snapshot and log what is not in memory; never waits for a writer.
+//! Reading runs. Folds a run from snapshot and log if it is not cached; never waits for a writer.
 
 use crate::codec;
 use crate::commit_decision::SNAPSHOT_FORMAT;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{NextSteps, Run, State};
 use tandem_record::{
-    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, RunRequest,
-    RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
+    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, Partition, RecordedEvent, RunId,
+    RunRequest, RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
 };
-use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, StoredRun};
+use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, RunPosition, StoredRun};
 
-/// What is read from the store in one go while folding.
+/// Page size for reading the log while folding.
 pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
     events: 1024,
     bytes: 1024 * 1024,
 };
 
-/// A run as it stood at `view.head`, with the definition it runs and what is sensitive in it.
+/// A run as of `view.head`, with its definition and its sensitive values.
 pub struct ObservedRun {
     pub view: RunView,
     pub definition: Arc<Definition>,
@@ -28,10 +28,10 @@ pub struct ObservedRun {
     pub primary_node: Option<tandem_record::NodeId>,
 }
 
-/// An open question, as one about to decide it sees it.
+/// An open question with a preview of its answers.
 pub struct NextStepsPreview {
     pub policy: DecisionPolicy,
-    /// For each answer asked about.
+    /// One for each given answer.
     pub next_steps: Vec<NextSteps>,
 }
 
@@ -39,15 +39,15 @@ pub struct NextStepsPreview {
 pub struct EventPage {
     pub events: Vec<RecordedEvent>,
     pub head: Seq,
-    /// Bytes they have in the store.
+    /// Size of the events in the store.
     pub bytes: usize,
 }
 
-/// A run before its first event, to be folded step by step by a reader.
+/// A run before its first event. A reader folds it event by event.
 pub struct RunFold(pub Run);
 
 impl Runtime {
-    /// The row of a caller's run.
+    /// The row of a run, if the caller may see it.
     pub async fn find_run(
         &self,
         tenant: &TenantId,
@@ -56,12 +56,12 @@ impl Runtime {
         self.store().run(tenant, run).await
     }
 
-    /// The same without a tenant, for callers whose credential names the run itself.
+    /// The same without a tenant, for callers whose credential names the run.
     pub async fn find_any_run(&self, run: &RunId) -> Result<Option<StoredRun>, Fault> {
         self.store().run_of_any_tenant(run).await
     }
 
-    /// A caller's run, folded up to its newest event.
+    /// A run of the caller, folded up to its newest event.
     pub async fn observe(
         &self,
         tenant: &TenantId,
@@ -74,8 +74,8 @@ impl Runtime {
         Ok(folded.map(|run| observed(&run)))
     }
 
-    /// A run the caller may see, as it stood after one of its events. Costs one fold, from its
-    /// snapshot when that is not younger.
+    /// A run the caller may see, as of one of its events. Costs one fold, from the snapshot if that
+    /// is not newer.
     pub async fn observe_at(&self, stored: &StoredRun, at: Seq) -> Result<ObservedRun, Fault> {
         let definition = self.pinned_definition(stored).await?;
         let folded = self.fold_with(&stored.row.run_id, definition, Some(at));
@@ -95,8 +95,8 @@ impl Runtime {
         Ok(folded.and_then(|run| run.artifact(artifact)))
     }
 
-    /// What an open question demands of whoever decides it, and what would follow from each of
-    /// these answers; `None` when it is not open any more.
+    /// Who may decide an open question, and what would follow from each of these answers. `None`
+    /// when it is no longer open.
     pub async fn preview_next_steps(
         &self,
         tenant: &TenantId,
@@ -119,7 +119,7 @@ impl Runtime {
         }))
     }
 
-    /// Events of a run after a sequence. The caller has established that it may see the run.
+    /// Events of a run after a sequence. The caller has checked that it may see the run.
     pub async fn events(
         &self,
         run: &RunId,
@@ -130,7 +130,7 @@ impl Runtime {
         self.event_page(run, after, limit).await
     }
 
-    /// The same, as far as the limit goes, but always one event when there is one. Who has reached
+    /// The same up to the limit, but at least one event if there is one. A reader that has reached
     /// the page's head has read everything.
     pub async fn event_page(
         &self,
@@ -165,7 +165,7 @@ impl Runtime {
             .await
     }
 
-    /// What is masked where a run is shown.
+    /// Values that are masked wherever the run is shown.
     pub async fn sensitivity(&self, run: &StoredRun) -> Result<Arc<Sensitivity>, Fault> {
         let definition = self.pinned_definition(run).await?;
         let own = self.read_run_request(&run.row.run_id, |request| {
@@ -175,10 +175,19 @@ impl Runtime {
         Ok(own.unwrap_or_else(|| Arc::clone(&definition.sensitivity)))
     }
 
-    /// A run to fold from the start, for readers that show every state on the way.
+    /// A run to fold from the start, for readers that show every intermediate state.
     pub async fn run_fold(&self, run: &StoredRun) -> Result<RunFold, Fault> {
         let definition = self.pinned_definition(run).await?;
         Ok(RunFold(Run::new(run.row.run_id.clone(), definition)))
+    }
+
+    /// Where a run of the partition stands in listings.
+    pub async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.store().run_position(of, run).await
     }
 
     pub async fn list_runs(
@@ -190,7 +199,7 @@ impl Runtime {
         self.store().list_runs(tenant, filter, page).await
     }
 
-    /// From memory when it is there and as new as the row, else from the store.
+    /// From the cache if it is as new as the row, else from the store.
     pub(crate) async fn folded(
         &self,
         run: &RunId,
@@ -201,7 +210,7 @@ impl Runtime {
         }
         if !stored.row.status.is_terminal() {
             let slot = self.inner.run_cache.slot(run);
-            // A command under way holds the slot; reading must not wait for it.
+            // A running command holds the slot; a read must not wait for it.
             if let Ok(held) = slot.try_lock()
                 && let Some(cached) = held.run.as_ref().filter(|r| r.head() >= Some(stored.head))
             {
@@ -212,7 +221,7 @@ impl Runtime {
         Ok(Some(self.fold_with(run, definition, None).await?.0))
     }
 
-    /// The run folded from the store, and where its snapshot was.
+    /// The run folded from the store, and the sequence of its snapshot.
     pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(Run, Option<Seq>)>, Fault> {
         let stored = self.store().run_of_any_tenant(run).await?;
         let Some(stored) = stored.filter(|s| s.tombstone.is_none()) else {
@@ -222,7 +231,7 @@ impl Runtime {
         self.fold_with(run, definition, None).await.map(Some)
     }
 
-    /// Up to and including `last`, or to the end.
+    /// Folds up to and including `last`, or to the end.
     async fn fold_with(
         &self,
         run_id: &RunId,
@@ -261,13 +270,13 @@ impl Runtime {
         }
     }
 
-    /// The trace a run continues, for calls made on its behalf.
+    /// The trace that a run continues, for calls made on its behalf.
     pub(crate) async fn trace_of(&self, run: &RunId) -> Result<Option<TraceContext>, Fault> {
         let trace = self.read_run_request(run, |request| request.trace.clone());
         Ok(trace.await?.flatten())
     }
 
-    /// Something about how a run was asked for.
+    /// A value from the request that created the run.
     async fn read_run_request<T>(
         &self,
         run: &RunId,
@@ -287,14 +296,14 @@ impl Runtime {
         }))
     }
 
-    /// How busy the runtime is, for metrics and back-pressure.
+    /// Load of the runtime, for metrics and back-pressure.
     pub fn load(&self) -> (usize, usize) {
         (self.inner.run_cache.len(), self.inner.effects.under_way())
     }
 }
 
 impl RunFold {
-    /// Folds the next event; the run as it then is, once it began.
+    /// Folds the next event. Returns the run after it.
     pub fn step(&mut self, recorded: &RecordedEvent) -> RunView {
         self.0.evolve(recorded);
         self.0.view()

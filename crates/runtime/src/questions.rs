@@ -1,20 +1,20 @@
-//! The inbox rows of a run: what is asked, with what was shown, and how it ended. Derived from the
-//! run before and after a decision and written in the same commit.
+//! The inbox rows of a run: what is asked, what was shown, and the outcome. Derived from the run
+//! before and after a decision, and written in the same commit.
 
 use crate::runtime::Runtime;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, RecordedEvent, TenantId, Timestamp, Vote,
-    WorkspaceId,
+    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, TenantId,
+    Timestamp, Vote, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    Page,
+    Page, RunPosition,
 };
 
-/// Rows that changed between two states of a run; `events` lead from one to the other.
+/// Rows that changed between two states of a run. `events` are the events between them.
 pub(crate) fn changed_rows(
     before: Option<&Run>,
     after: &Run,
@@ -40,27 +40,30 @@ struct Closing {
     outcome: String,
     by: Option<String>,
     at: Timestamp,
-    /// With the one that closed it.
+    /// Includes the vote that closed the question.
     votes: Vec<Vote>,
-    /// What was accepted in place of what was shown.
+    /// What was accepted instead of what was shown.
     edited: Option<Value>,
 }
 
 fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Closing {
     let mut votes = question.votes.clone();
     let mut edited = None;
+    let shown = question.interrupt.data.get("artifactData");
     for recorded in events {
         match &recorded.event {
-            // Silence is no vote.
+            // A timeout is not a vote.
             Event::ApprovalReceived { node, decision, .. }
                 if *node == question.node && decision.action != "timeout" =>
             {
-                count_vote(&mut votes, decision, recorded.at);
+                count_vote(&mut votes, decision, shown, recorded.at);
+                edited.clone_from(&decision.edited);
             }
             Event::InterruptResolved { resolution, .. }
                 if resolution.interrupt == question.interrupt.id =>
             {
-                edited = accepted_edit(&resolution.value);
+                let last = edited.or_else(|| accepted_edit(&resolution.value));
+                edited = accepted_artifact(question, resolution, last);
                 break;
             }
             _ => {}
@@ -74,6 +77,23 @@ fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Clo
         votes,
         edited,
     }
+}
+
+/// What was accepted in place of what was proposed: as the closing answer changed it, or as an
+/// earlier voter did.
+fn accepted_artifact(
+    question: &InterruptView,
+    resolution: &Resolution,
+    edited: Option<Value>,
+) -> Option<Value> {
+    let data = &question.interrupt.data;
+    let shown = data.get("artifactData").or_else(|| data.get("decision"));
+    let edited = edited.filter(|edited| Some(edited) != shown);
+    let earlier = || {
+        question.proposed.as_ref()?;
+        shown.filter(|_| resolution.outcome.as_deref() == Some("accepted"))
+    };
+    edited.or_else(|| earlier().cloned())
 }
 
 /// What somebody accepted instead of what they were shown.
@@ -104,6 +124,9 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     if let Some(schema) = &interrupt.resume_schema {
         body["resumeSchema"] = schema.clone();
     }
+    if let Some(at) = question.expires_at {
+        body["expiresAt"] = json!(at);
+    }
     if let Some(proposed) = &question.proposed {
         body["proposed"] = proposed.clone();
     }
@@ -131,20 +154,20 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     }
 }
 
-/// Groups of one question that the inbox can be filtered by.
+/// Limit of groups by which one question can be filtered in the inbox.
 const MAX_GROUPS: usize = 16;
 
-/// How urgent the asker says it is, 0 to 9; ordinary when it says nothing.
+/// Priority as the node sets it, 0 to 9; otherwise 0.
 fn priority(interrupt: &Interrupt) -> i32 {
     let value = interrupt.data["priority"].as_i64().unwrap_or(0);
     let value = interrupt.priority.map_or(value, i64::from);
     i32::try_from(value.clamp(0, 9)).unwrap_or(0)
 }
 
-/// Whom the question is put to, by group.
+/// Groups that may decide the question.
 fn groups(question: &InterruptView) -> Vec<String> {
     let current_groups = question.policy.groups.clone();
-    // Handed on: those it was first shown to are not asked any more.
+    // Escalated: the first deciders may no longer decide.
     if question.level > 0 {
         return current_groups;
     }
@@ -168,7 +191,7 @@ fn groups(question: &InterruptView) -> Vec<String> {
     groups
 }
 
-/// SHA-256 of what was shown, in canonical form: a decision can be bound to it.
+/// SHA-256 of what was shown, in canonical form. A decision can be bound to it.
 pub fn digest(shown: &Value) -> String {
     let canonical = serde_jcs::to_vec(shown).expect("a parsed JSON value has a canonical form");
     let hash = Sha256::digest(&canonical);
@@ -176,13 +199,22 @@ pub fn digest(shown: &Value) -> String {
 }
 
 impl Runtime {
-    /// One question of a caller's tenant, open or closed.
+    /// One question of the caller's tenant, open or closed.
     pub async fn question(
         &self,
         tenant: &TenantId,
         interrupt: &InterruptId,
     ) -> Result<Option<InterruptRow>, Fault> {
         self.store().interrupt(tenant, interrupt).await
+    }
+
+    /// Where a question of the partition stands in listings.
+    pub async fn question_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        self.store().interrupt_position(of, interrupt).await
     }
 
     pub async fn questions(
@@ -194,12 +226,12 @@ impl Runtime {
         self.store().list_interrupts(tenant, filter, page).await
     }
 
-    /// Open questions in the order a person reads them.
+    /// Open questions in inbox order.
     pub async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
         self.store().inbox(tenant, query).await
     }
 
-    /// What open questions can be told apart by.
+    /// Values by which open questions can be filtered.
     pub async fn inbox_choices(
         &self,
         tenant: &TenantId,

@@ -1,19 +1,19 @@
-//! Whether this process can do its work: the store takes writes, and timers fire in time.
+//! Whether this process is ready: the store takes writes, and timers fire in time.
 
 use crate::runtime::Runtime;
 use parking_lot::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an answer stands, so that asking often writes seldom.
+/// How long a result is reused, so that frequent checks cause few writes.
 const CACHE_TTL: Duration = Duration::from_secs(1);
-/// How long the store may take.
+/// Time limit of the check of the store.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long timers may be overdue, while the loop that fires them did not catch up.
+/// How late timers may be before the process is not ready.
 const MAX_LATE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Readiness {
-    /// Whoever asks the store holds this; others get the same answer.
+    /// Held while the store is checked; concurrent callers get the same result.
     answer: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
     timers_caught_up: Mutex<Instant>,
 }
@@ -28,14 +28,14 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Every timer that was due has been seen to.
+    /// All timers that were due have been handled.
     pub(crate) fn timers_caught_up(&self) {
         *self.timers_caught_up.lock() = Instant::now();
     }
 }
 
 impl Runtime {
-    /// `Err` with the reason when it cannot. Asks the store at most once a second.
+    /// `Err` with the reason when not ready. Checks the store at most once a second.
     pub async fn readiness(&self) -> Result<(), String> {
         let mut answer = self.inner.readiness.answer.lock().await;
         if let Some((at, result)) = &*answer

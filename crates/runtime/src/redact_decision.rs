@@ -1,4 +1,4 @@
-//! Decisions without secrets: what goes into the store, and the run as the store will tell it.
+//! Decisions without secrets: what is stored, and the run as it is folded from the stored events.
 
 use crate::codec::EncodedEvent;
 use crate::runtime::Runtime;
@@ -10,8 +10,8 @@ use tandem_record::{EffectKind, Event, Reply};
 use tandem_store::NewEvent;
 
 impl Runtime {
-    /// Events as they will be stored. When a secret had to be taken out, the run is folded again
-    /// from the clean events: memory and log never disagree.
+    /// Events as they will be stored. If a secret was redacted, the run is folded again from the
+    /// redacted events: memory and log never disagree.
     pub(crate) fn redacted_bodies(
         &self,
         before: Option<&Run>,
@@ -50,9 +50,21 @@ impl Runtime {
         bodies
     }
 
-    /// Whether a text is stored as it is; what holds a secret is not.
+    /// Whether a text is stored unchanged. A text with a secret is not.
     pub fn is_free_of_secrets(&self, text: &str) -> bool {
         self.inner.config.redactor.redact_text(text).is_none()
+    }
+
+    /// Whether a text holds a secret that was configured, in one of its forms. What only looks like a
+    /// credential does not count.
+    pub fn holds_known_secret(&self, text: &str) -> bool {
+        self.inner.config.redactor.holds_known_secret(text)
+    }
+
+    /// The text without the secrets that were configured.
+    pub fn mask_known_secrets(&self, text: String) -> String {
+        let masked = self.inner.config.redactor.mask_known_secrets(&text);
+        masked.unwrap_or(text)
     }
 
     /// Takes secrets out of what will be told in pieces, each an event of its own: none of them would
@@ -61,7 +73,8 @@ impl Runtime {
         self.inner.config.redactor.redact_value(value);
     }
 
-    /// A JSON document, given as text, without secrets. What is no JSON is cleaned as a text.
+    /// A JSON document, given as text, without secrets. A text that is not JSON is redacted as
+    /// text.
     pub fn redacted_json(&self, json: String) -> String {
         let redactor = &self.inner.config.redactor;
         match serde_json::from_str::<Value>(&json) {
@@ -85,8 +98,8 @@ impl Runtime {
         event
     }
 
-    /// A reply without secrets: the same for its first caller and for whoever repeats the request and
-    /// gets the stored answer.
+    /// A reply without secrets: the same for the first caller and for a repeated request that gets
+    /// the stored response.
     pub(crate) fn redacted_reply(&self, mut reply: Reply) -> Reply {
         if let Reply::Resolved { votes, .. } = &mut reply {
             let redactor = &self.inner.config.redactor;
@@ -97,7 +110,7 @@ impl Runtime {
         reply
     }
 
-    /// A refusal without secrets. Its messages may quote what was sent.
+    /// A refusal without secrets. Its messages may quote the request.
     pub(crate) fn redacted_refusal(&self, mut refusal: Refusal) -> Refusal {
         if let Refusal::Invalid(problems) = &mut refusal {
             for problem in problems {
@@ -111,8 +124,8 @@ impl Runtime {
         refusal
     }
 
-    /// Effects follow from the clean run, as they would after a restart. A call keeps the headers
-    /// its author wrote: they come from the definition, not from the run.
+    /// Effects follow from the redacted run, as they would after a restart. A call keeps the
+    /// headers of the document: they come from the definition, not from the run.
     fn redact_effects(&self, decision: &mut Decision) {
         let of_nodes = run::required_effects(&decision.run);
         for effect in &mut decision.effects {

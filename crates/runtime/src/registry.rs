@@ -1,4 +1,4 @@
-//! Workflow documents coming in and going out of use.
+//! Registering and unregistering workflow documents.
 
 use crate::runtime::Runtime;
 use crate::submit::MAX_CONFLICTS;
@@ -20,12 +20,12 @@ pub enum Registration {
     Unchanged,
 }
 
-/// A registration, and what the document's author should know about it.
+/// A registration with its warnings.
 #[derive(Debug)]
 pub struct RegistrationReport {
     pub registration: Registration,
     pub warnings: Vec<Problem>,
-    /// Workflows it starts that nobody registered yet.
+    /// Child workflows that are not registered yet.
     pub unknown_children: Vec<ChildReference>,
 }
 
@@ -39,7 +39,7 @@ pub enum RegisterError {
 }
 
 impl Runtime {
-    /// Makes a document what its id means: for one workspace or tenant, or for all with `None`.
+    /// Registers a document under its id: for one workspace or tenant, or for all with `None`.
     pub async fn register(
         &self,
         owner: Option<&Partition>,
@@ -52,13 +52,16 @@ impl Runtime {
         Ok(report.registration)
     }
 
-    /// The same, with what its author should know.
+    /// The same, with warnings for the author.
     pub async fn register_with_report(
         &self,
         owner: Option<&Partition>,
         document: &Value,
         permissions: Permissions<'static>,
     ) -> Result<RegistrationReport, RegisterError> {
+        if let Some(problem) = self.known_secret_problem(owner, document) {
+            return Err(RegisterError::Invalid(vec![problem]));
+        }
         let mut unknown_children = Vec::new();
         for child in child_references(document) {
             if self
@@ -87,6 +90,26 @@ impl Runtime {
             registration,
             warnings,
             unknown_children,
+        })
+    }
+
+    /// Documents are stored and shown as they are, and so is the workspace they are registered for.
+    fn known_secret_problem(&self, owner: Option<&Partition>, document: &Value) -> Option<Problem> {
+        let workspace = owner.and_then(|owner| owner.workspace.as_ref());
+        let named = workspace.filter(|named| self.holds_known_secret(named.as_str()));
+        let path = match named {
+            Some(_) => "workspace".to_owned(),
+            None => self.inner.config.redactor.place_of_known_secret(document)?,
+        };
+        Some(Problem {
+            path,
+            message: "holds a secret of this host; it would be stored and shown as it is"
+                .to_owned(),
+            reason: None,
+            type_id: None,
+            node: None,
+            capability: None,
+            warning: false,
         })
     }
 
@@ -127,7 +150,7 @@ impl Runtime {
         Err(contended(definition.id()).into())
     }
 
-    /// Compiles a document that somebody wants to register, for this host.
+    /// Compiles a document for registration on this host.
     fn admit(
         &self,
         document: &Value,
@@ -151,7 +174,7 @@ impl Runtime {
         }
     }
 
-    /// `false` when the owner itself has no document of that id.
+    /// `false` when the owner itself has no document with that id.
     pub async fn unregister(&self, owner: &Partition, id: &WorkflowId) -> Result<bool, Fault> {
         for _ in 0..MAX_CONFLICTS {
             let existing = self.own_registration(Some(owner), id).await?;
@@ -172,7 +195,7 @@ impl Runtime {
         Err(contended(id))
     }
 
-    /// The document an id means in a workspace or a tenant.
+    /// The document an id stands for in a workspace or a tenant.
     pub async fn workflow(
         &self,
         owner: &Partition,
@@ -181,7 +204,7 @@ impl Runtime {
         self.store().registered(owner, id).await
     }
 
-    /// What runs of this owner can be made of.
+    /// Workflows this owner can run.
     pub async fn workflows(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         self.store().list_registered(owner).await
     }
@@ -194,7 +217,7 @@ impl Runtime {
         self.store().list_registered_in_workspaces(tenant).await
     }
 
-    /// The compiled document an id means in a workspace or a tenant.
+    /// The compiled document an id stands for in a workspace or a tenant.
     pub async fn current_definition(
         &self,
         owner: &Partition,
@@ -216,13 +239,13 @@ impl Runtime {
         Ok(found.filter(|r| r.shared == owner.is_none() && r.workspace.as_ref() == workspace))
     }
 
-    /// What an id means for a workspace or a tenant: its own document or the shared one.
+    /// The document an id stands for in a workspace or a tenant: its own or the shared one.
     async fn find_registered(
         &self,
         owner: Option<&Partition>,
         id: &WorkflowId,
     ) -> Result<Option<RegisteredWorkflow>, Fault> {
-        // Nobody is called this, so the shared document is what this tenant would see.
+        // No tenant has the empty name, so this finds the shared document.
         let nobody = Partition::from(TenantId::new(""));
         self.store().registered(owner.unwrap_or(&nobody), id).await
     }
@@ -242,7 +265,7 @@ impl Runtime {
         AuditDraft::new(now, tenant, &self.actor, action, id.as_str(), details)
     }
 
-    /// `false` when somebody else changed what the id means: look again.
+    /// `false` on a conflict: another caller changed the registration; reload and retry.
     async fn commit_registry(
         &self,
         change: RegistryChange,
@@ -274,7 +297,7 @@ impl Runtime {
     }
 }
 
-/// What is registered is replaced only while it is what the caller was told about.
+/// A registration is replaced only if it is still the one the caller expects.
 fn registration_guard(
     owner: Option<&Partition>,
     id: &WorkflowId,

@@ -1,11 +1,11 @@
-//! How long ended runs keep their log. By the clock a run is gone the moment its time is over;
-//! its rows are removed in small batches afterwards. What stays is its row in the listing, with
-//! what a reader of the memory it shared still has to know and the hash of the log it had, which the
-//! audit log tells as well.
+//! How long ended runs keep their log. A run is unreadable as soon as its retention is over; its
+//! rows are removed in small batches later. The row in the listing stays, with the memory origin
+//! that readers of shared memory still need and the hash of the purged log. The audit log has this
+//! hash too.
 //!
-//! Runs are looked at in the order they ended, once for every length of time that some rule names:
-//! each such walk stops where runs are too young for it and goes on from there. So a rule that
-//! keeps many runs for long costs nothing but its first look at them.
+//! Each retention period that a rule names has its own scan over the ended runs, in the order they
+//! ended. A scan stops at the first run that is too young and continues there later. So a rule that
+//! keeps many runs for long costs only its first scan.
 
 use crate::runtime::Runtime;
 use serde_json::json;
@@ -19,7 +19,7 @@ use tandem_store::{
     AuditDraft, Fault, ListedRun, PageLimit, RunPosition, RunRow, StorageUsage, StoredRun,
 };
 
-/// Runs looked at before others may write again for a while.
+/// Runs handled before other writers get a turn.
 const BATCH: usize = 64;
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 /// Events hashed at once.
@@ -27,14 +27,13 @@ const PAGE: PageLimit = PageLimit {
     events: 256,
     bytes: 1024 * 1024,
 };
-/// Walks begin again after this many rounds: a clock set back may have ended runs behind them.
+/// Scans start over after this many rounds: a clock set back may have ended runs behind them.
 const ROUNDS_PER_RESCAN: u32 = 60;
 
-/// The action of audit entries about removed logs.
+/// Action of the audit entry about a purged log.
 const PURGE: &str = "run.purge";
 
-/// How long an ended run keeps its log, in milliseconds: as its workflow says, else as its tenant
-/// says, else the default.
+/// Retention of ended runs in milliseconds: of the workflow, else of the tenant, else the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub default_ms: u64,
@@ -66,11 +65,11 @@ impl Default for Retention {
     }
 }
 
-/// How far the walk for each length has come.
+/// Progress of the scan of each retention period.
 type PurgeCursors = BTreeMap<u64, (Timestamp, RunPosition)>;
 
 impl Runtime {
-    /// Whether nothing of the run may be read any more.
+    /// Whether the run is past its retention and must not be read any more.
     pub fn is_past_retention(&self, stored: &StoredRun) -> bool {
         let row = &stored.row;
         let retention_ms = self
@@ -82,13 +81,13 @@ impl Runtime {
         stored.tombstone.is_some() || row.ended_at.is_some_and(old)
     }
 
-    /// Runs kept for so long that ended before are gone.
+    /// Runs with this retention that ended before this time are past it.
     fn retained_since(&self, retention_ms: u64) -> Timestamp {
         let retention_ms = i64::try_from(retention_ms).unwrap_or(i64::MAX);
         Timestamp(self.clock().now().0.saturating_sub(retention_ms))
     }
 
-    /// What of a tenant takes room, and when the next of its logs is removed.
+    /// Storage used by a tenant, and when the next of its logs is purged.
     pub async fn storage_usage(
         &self,
         tenant: &TenantId,
@@ -116,7 +115,7 @@ impl Runtime {
                 cursors.clear();
             }
             if let Err(fault) = self.purge_expired_runs(&mut cursors).await {
-                tracing::warn!(%fault, "logs of old runs could not be removed");
+                tracing::warn!(%fault, "cannot purge logs of old runs");
             }
         }
     }
@@ -131,7 +130,7 @@ impl Runtime {
                     if policy.of(&row.tenant, &row.workflow_id) == length {
                         self.purge_run(row).await?;
                     }
-                    let at = row.ended_at.expect("only ended runs were asked for");
+                    let at = row.ended_at.expect("the query returns only ended runs");
                     cursors.insert(length, (at, *position));
                 }
                 if ended.len() < BATCH {
@@ -166,8 +165,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// How many events a log has, and the SHA-256 over a line for each: its sequence, its time in
-    /// milliseconds and its stored text, separated by tabs and each line with its end.
+    /// Number of events of a log, and the SHA-256 over one line per event: sequence, time in
+    /// milliseconds and stored text, separated by tabs, each line with its line end.
     async fn log_digest(&self, run: &RunId) -> Result<(u64, String), Fault> {
         let stream = StreamId::of_run(run);
         let (mut hash, mut count) = (Sha256::new(), 0);

@@ -1,5 +1,5 @@
-//! Runs kept in memory between commands. A bounded cache: every entry can be dropped at any time
-//! and is then folded again from the log.
+//! Cache of folded runs between commands. Bounded: every entry can be dropped at any time and is
+//! then folded again from the log.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use tandem_engine::run::Run;
 use tandem_record::{RunId, Seq};
 
-/// One run's entry. Its lock orders the commands of this process to the run, so that they meet
-/// each other here and not as conflicts in the store.
+/// One run's entry. Its lock orders the commands of this process to the run, so that they wait here
+/// instead of conflicting in the store.
 #[derive(Default)]
 pub(crate) struct RunSlot {
     pub(crate) run: Option<Run>,
-    /// Where the stored snapshot is, to know when another is worth it.
+    /// Sequence of the stored snapshot, to decide when to write another.
     pub(crate) snapshot_at: Option<Seq>,
 }
 
@@ -21,14 +21,14 @@ pub(crate) type SharedRunSlot = Arc<tokio::sync::Mutex<RunSlot>>;
 pub(crate) struct RunCache {
     slots: Mutex<CachedSlots>,
     capacity: usize,
-    /// Bytes of state, over all slots. What commands hold at the moment may go beyond it.
+    /// Limit of cached state in bytes. State in use by commands may exceed it.
     max_bytes: usize,
 }
 
 #[derive(Default)]
 struct CachedSlots {
     by_run: HashMap<RunId, CacheEntry>,
-    /// Grows with every use; the smallest stamp is the least recently used.
+    /// Incremented with every use; the smallest stamp is the least recently used.
     clock: u64,
     bytes: usize,
 }
@@ -69,7 +69,7 @@ impl RunCache {
         slot
     }
 
-    /// Notes how large a run is that is about to be kept.
+    /// Records the size of a run that is about to be cached.
     pub(crate) fn set_size(&self, run: &RunId, bytes: usize) {
         let mut slots = self.slots.lock();
         let Some(entry) = slots.by_run.get_mut(run) else {
@@ -82,7 +82,7 @@ impl RunCache {
         }
     }
 
-    /// A run that ended is read from the store from now on.
+    /// An ended run is read from the store from now on.
     pub(crate) fn remove(&self, run: &RunId) {
         let mut slots = self.slots.lock();
         if let Some(entry) = slots.by_run.remove(run) {
@@ -96,9 +96,8 @@ impl RunCache {
 }
 
 impl CachedSlots {
-    /// Drops the least recently used until no more than this is left; a good part at once, so that
-    /// eviction stays rare. A slot somebody holds is kept: two slots for one run would let commands
-    /// race.
+    /// Drops the least recently used entries down to this limit and somewhat below, so that
+    /// eviction stays rare. A slot in use is kept: with two slots for one run, commands would race.
     fn evict(&mut self, keep_runs: usize, keep_bytes: usize) {
         let idle = self.by_run.iter();
         let idle = idle.filter(|(_, entry)| Arc::strong_count(&entry.slot) == 1);
@@ -133,13 +132,16 @@ mod tests {
     #[test]
     fn least_recently_used_runs_are_evicted_over_the_byte_limit() {
         let live = filled(1_000);
-        assert_eq!(live.len(), 10, "they fit");
+        assert_eq!(live.len(), 10, "all runs fit");
         let newest = RunId::new("run-new");
         let held = live.slot(&newest);
         live.set_size(&newest, 400);
-        // Down to three quarters: 1,400 less seven runs of 100.
+        // Down to three quarters: 1,400 minus seven runs of 100.
         assert_eq!(live.len(), 4);
-        assert!(Arc::ptr_eq(&held, &live.slot(&newest)), "one in use stays");
+        assert!(
+            Arc::ptr_eq(&held, &live.slot(&newest)),
+            "a slot in use stays"
+        );
         assert!(live.slots.lock().by_run.contains_key(&RunId::new("run-9")));
     }
 

@@ -1,4 +1,4 @@
-//! The runtime as its users hold it, and its start and end.
+//! The runtime handle, its start and its shutdown.
 
 use crate::bell::Bell;
 use crate::clock::Clock;
@@ -23,10 +23,10 @@ use tandem_store::{Fault, Store};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::JoinHandle;
 
-/// Ended runs a slow listener may fall behind by before it misses some.
+/// Ended runs buffered for a slow listener before it misses some.
 const ENDED_RUNS_BUFFERED: usize = 1024;
 
-/// A handle; clones share one runtime. It knows on whose behalf it is used, for the audit log.
+/// A handle; clones share one runtime. It holds the actor it is used for, for the audit log.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
@@ -46,18 +46,18 @@ pub(crate) struct Inner {
     pub(crate) effects: Effects,
     pub(crate) webhooks: Webhooks,
     pub(crate) readiness: Readiness,
-    /// A timer was set that may be due before the one the loop sleeps for.
+    /// Notifies that a timer was set which may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
-    /// The clock was moved: runs may have become old at once.
+    /// Notifies that the clock was moved: runs may be past their retention now.
     pub(crate) retention_bell: Notify,
-    /// Whoever takes the next answer of a program holds this.
+    /// Held while the next answer of a mock program is taken.
     pub(crate) programs: tokio::sync::Mutex<()>,
     pub(crate) stopping: watch::Sender<bool>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Runtime {
-    /// Starts the loops and takes up what an earlier process left behind.
+    /// Starts the loops and takes over the effects of an earlier process.
     pub async fn start(config: RuntimeConfig) -> Result<Self, Fault> {
         if config.is_single_process {
             let broken = config.store.break_leases(&config.owner).await?;
@@ -98,8 +98,8 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Stops taking up work, lets what is under way finish, and closes the store. What does not
-    /// finish in time is taken up again by the next process.
+    /// Stops leasing work, waits for running effects, and closes the store. Effects that do not end
+    /// in time are performed by the next process.
     pub async fn shutdown(&self, timeout: Duration) {
         self.inner.stopping.send_replace(true);
         let tasks = std::mem::take(&mut *self.inner.tasks.lock());
@@ -116,7 +116,7 @@ impl Runtime {
         self.store().close().await;
     }
 
-    /// The same runtime, in somebody's hands: what is asked through this handle is told as theirs.
+    /// The same runtime for another actor: actions through this handle are recorded as theirs.
     pub fn acting_as(&self, actor: Actor) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
@@ -128,8 +128,8 @@ impl Runtime {
         &self.inner.bell
     }
 
-    /// Runs as they end in this process. For what may be missed, such as telemetry: a listener
-    /// that lags loses the oldest, and nobody waits for it.
+    /// Runs that end in this process. For uses that may miss some, such as telemetry: a listener
+    /// that lags loses the oldest, and the runtime does not wait for it.
     pub fn ended(&self) -> broadcast::Receiver<RunId> {
         self.inner.ended.subscribe()
     }
@@ -181,7 +181,7 @@ impl Runtime {
 
     pub(crate) async fn stopped(&self) {
         let mut stopping = self.inner.stopping.subscribe();
-        // The sender lives in this very runtime, so waiting cannot fail.
+        // The sender is owned by this runtime, so waiting cannot fail.
         let _ = stopping.wait_for(|stop| *stop).await;
     }
 }

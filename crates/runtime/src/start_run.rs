@@ -1,5 +1,5 @@
-//! The beginning of a run somebody asked for, made anew or forked: decided and committed, and
-//! decided again when another run moved the memory it stands on.
+//! Starts a requested run, new or forked: decides and commits it. Decides again when another run
+//! changed the memory it reads.
 
 use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
@@ -10,7 +10,7 @@ use crate::submit::{
 use tandem_record::{Partition, RunId};
 use tandem_store::{CommitGuard, Conflict, Error, Fault};
 
-/// A run about to begin.
+/// A run about to be committed.
 pub(crate) struct RunStart<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) owner: &'a Partition,

@@ -1,5 +1,5 @@
-//! The one way in. Folds the run, asks the engine, commits what it decided, and only then tells
-//! anybody.
+//! The only entry point for commands. Loads the run, lets the engine decide, commits the decision,
+//! and announces it only afterwards.
 
 use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
@@ -19,26 +19,26 @@ use tandem_store::{
     Commit, CommitGuard, Conflict, Error, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse,
 };
 
-/// Conflicts with other processes tolerated before the caller is told to try again.
+/// Conflicts with other processes tolerated before the caller gets an error.
 pub(crate) const MAX_CONFLICTS: usize = 16;
 
 /// A run to create.
 pub struct NewRun {
     pub workflow_id: WorkflowId,
     pub request: RunRequest,
-    /// Refuse when another live run of the same workspace, or of the tenant if the run has none, has
-    /// the same scope.
+    /// Refuse when another live run with the same scope exists in the same workspace, or in the
+    /// tenant if the run has no workspace.
     pub exclusive_scope: bool,
 }
 
-/// What a command led to, for whoever has to put it into words.
+/// What a command led to; the input of [`RenderResponse`].
 pub enum CommandOutcome<'a> {
     Created(&'a RunId),
     Replied(&'a RunId, &'a Reply),
     Refused(&'a Refusal),
 }
 
-/// The caller wants the same answer if it asks again: it is stored with what was done.
+/// The caller's idempotency key: the response is stored in the commit of the request.
 #[derive(Clone)]
 pub struct IdempotencyRequest {
     pub key: IdempotencyKey,
@@ -46,7 +46,7 @@ pub struct IdempotencyRequest {
     pub render: RenderResponse,
 }
 
-/// Puts an answer into words; `None` for answers that must not be repeated.
+/// Renders a response for storage; `None` for responses that must not be repeated.
 pub type RenderResponse = Arc<dyn Fn(&CommandOutcome<'_>) -> Option<StoredResponse> + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
@@ -57,33 +57,36 @@ pub enum SubmitError {
     WorkflowNotFound,
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The key was answered meanwhile; the stored answer is the answer.
+    /// The key was used in the meantime; the stored response is the response.
     #[error("the request was answered before")]
     IdempotencyKeyUsed,
-    /// A fork was asked for that cannot be made.
+    /// The fork cannot be made.
     #[error(transparent)]
     Unforkable(#[from] Unforkable),
     /// Another live run holds the scope.
     #[error("run {0:?} is active in this scope")]
     ScopeBusy(Option<RunId>),
-    /// They may not decide this question; that they tried is recorded.
+    /// The caller may not decide this question; the attempt is recorded.
     #[error("not allowed to decide: {}", .why.as_str())]
     Denied { by: Option<Principal>, why: Denial },
+    /// The question shows something else than what its decider saw.
+    #[error("what was decided on is not what is asked now")]
+    ArtifactChanged { digest: String },
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
 /// What is asked of a run, given how it stands.
-pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Command + Send + Sync + 'a;
+pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Result<Command, SubmitError> + Send + Sync + 'a;
 
-/// What a command brings along besides itself.
+/// What accompanies a command.
 #[derive(Clone, Default)]
 pub(crate) struct CommandMeta {
     /// The outbox entry this command completes; removed in the same commit.
     pub(crate) completes: Option<EffectId>,
     /// The timer that fired.
     pub(crate) timer: Option<TimerKey>,
-    /// What the audit log shall tell, when somebody asked for it.
+    /// The audit entry to write, if a caller requested the command.
     pub(crate) audit_action: Option<AuditAction>,
 }
 
@@ -92,7 +95,7 @@ pub(crate) fn contended(run: &RunId) -> Fault {
     Fault::retryable("contended", message)
 }
 
-/// The event that led to a run, where its caller named one.
+/// The event that caused a run, if its caller named one.
 fn claimed_cause(request: &RunRequest) -> Option<Cause> {
     let claimed = request.claimed_parent.as_ref()?;
     let event = claimed.event_id.clone()?;
@@ -106,7 +109,7 @@ fn claimed_cause(request: &RunRequest) -> Option<Cause> {
 }
 
 impl Runtime {
-    /// Creates a run for a caller. It exists, durably, when this returns.
+    /// Creates a run for a caller. The run is durable when this returns.
     pub async fn create_run(
         &self,
         mut new: NewRun,
@@ -120,7 +123,7 @@ impl Runtime {
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();
         let start = self.store().memory_position().await?;
-        // The name of the scope goes into more than events: the guard, the listing, the memory.
+        // The scope name is used outside events too: in the guard, the listing and the memory.
         if let Some(scope) = &mut new.request.scope_id
             && let Some(clean) = self.inner.config.redactor.redact_text(scope)
         {
@@ -160,7 +163,7 @@ impl Runtime {
         }
     }
 
-    /// Puts a command to a run, if it is in the caller's tenant and workspace.
+    /// Submits a command to a run, if it is in the caller's tenant and workspace.
     pub async fn submit(
         &self,
         caller: &Partition,
@@ -168,7 +171,7 @@ impl Runtime {
         command: Command,
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
-        let make_command = |_: &Run| command.clone();
+        let make_command = |_: &Run| Ok(command.clone());
         self.submit_to_run(
             run,
             Some(caller),
@@ -179,8 +182,8 @@ impl Runtime {
         .await
     }
 
-    /// Puts to a caller's run what depends on how it stands. The command is made from the very state
-    /// it is decided on, again whenever somebody else moved the run meanwhile.
+    /// Submits a command that depends on the state of the run. The command is made from the state
+    /// it is decided on, and made again after each sequence conflict.
     pub(crate) async fn submit_with(
         &self,
         caller: &Partition,
@@ -198,7 +201,7 @@ impl Runtime {
         .await
     }
 
-    /// Puts a command to a run, for the runtime itself.
+    /// Submits a command of the runtime itself.
     pub(crate) async fn submit_internal(
         &self,
         run: &RunId,
@@ -206,7 +209,7 @@ impl Runtime {
         idempotency: Option<IdempotencyRequest>,
         meta: CommandMeta,
     ) -> Result<Reply, SubmitError> {
-        let make_command = |_: &Run| command.clone();
+        let make_command = |_: &Run| Ok(command.clone());
         self.submit_to_run(run, None, &make_command, idempotency, meta)
             .await
     }
@@ -228,7 +231,13 @@ impl Runtime {
                 held.run = Some(current);
                 return Err(SubmitError::NotFound);
             }
-            let command = make_command(&current);
+            let command = match make_command(&current) {
+                Ok(command) => command,
+                Err(refused) => {
+                    held.run = Some(current);
+                    return Err(refused);
+                }
+            };
             let mut meta = meta.clone();
             if caller.is_some() {
                 meta.audit_action = AuditAction::from_command(&command, &self.actor);
@@ -268,7 +277,7 @@ impl Runtime {
                 Ok(_) => return Ok(reply),
                 Err(Error::Fault(fault)) if fault.code == "too_large" => {
                     self.fail_unstorable(run, &mut held, meta, &fault).await?;
-                    // Whoever asked did not get it; the runtime itself need not try again.
+                    // A caller gets the error; the runtime itself need not retry.
                     return match caller {
                         Some(_) => Err(fault.into()),
                         None => Ok(reply),
@@ -279,9 +288,9 @@ impl Runtime {
                     return Err(SubmitError::IdempotencyKeyUsed);
                 }
                 Err(Error::Conflict(conflict)) => {
-                    // Somebody else moved the run: fold again and decide again.
+                    // Sequence conflict: reload and retry.
                     self.inner.metrics.conflicts.inc();
-                    tracing::debug!(run = %run, %conflict, "deciding again");
+                    tracing::debug!(run = %run, %conflict, "sequence conflict: reload and retry");
                     held.run = None;
                 }
             }
@@ -289,8 +298,8 @@ impl Runtime {
         Err(contended(run).into())
     }
 
-    /// What a run decided can never be stored: tried again it would be decided again. The run fails
-    /// instead, in a commit that is small.
+    /// The decision can never be stored, and a retry would decide the same. The run fails instead,
+    /// in a small commit.
     async fn fail_unstorable(
         &self,
         run: &RunId,
@@ -298,7 +307,7 @@ impl Runtime {
         meta: CommandMeta,
         why: &Fault,
     ) -> Result<(), SubmitError> {
-        tracing::error!(run = %run, error = %why, "a run fails: it cannot be stored any more");
+        tracing::error!(run = %run, error = %why, "a run fails: its decision cannot be stored");
         held.run = None;
         let current = self.load_run(run, held).await?;
         let error = ErrorInfo::new("run_too_large_to_store", why.message.clone());
@@ -313,7 +322,7 @@ impl Runtime {
         }
     }
 
-    /// The run as of its last event: from memory, else from snapshot and log.
+    /// The run as of its last event: from the cache, else from snapshot and log.
     pub(crate) async fn load_run(
         &self,
         run: &RunId,
@@ -342,7 +351,7 @@ impl Runtime {
         })
     }
 
-    /// A refusal that should be repeated word for word is stored on its own.
+    /// Stores the idempotency record of a refusal in its own commit.
     pub(crate) async fn record_refusal<T>(
         &self,
         tenant: &TenantId,

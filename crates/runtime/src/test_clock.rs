@@ -1,15 +1,15 @@
-//! Waiting until nothing is due: for tests that move the clock and then want to look.
+//! Moves the clock and waits until nothing is due, for tests.
 
 use crate::runtime::Runtime;
 use std::time::Duration;
 use tandem_record::Timestamp;
 use tandem_store::Fault;
 
-/// Name of the setting that keeps the test clock's offset over a restart.
+/// Name of the setting that stores the test clock's offset across restarts.
 pub const CLOCK_OFFSET: &str = "test.clock.offset_ms";
 
 impl Runtime {
-    /// Moves the clock forward and remembers that. Only test seams lead here.
+    /// Moves the clock forward and stores the offset. Only test routes lead here.
     pub async fn advance_clock(&self, ms: i64) -> Result<Timestamp, Fault> {
         let now = self.clock().advance(ms);
         let offset = self.clock().offset_ms().to_string();
@@ -20,8 +20,7 @@ impl Runtime {
         Ok(now)
     }
 
-    /// Waits until no timer is due and no effect is due or under way. `false` when that does not
-    /// happen in time.
+    /// Waits until no timer is due and no effect is due or running. `false` on timeout.
     pub async fn wait_until_idle(&self, timeout: Duration) -> Result<bool, Fault> {
         let deadline = tokio::time::Instant::now() + timeout;
         loop {

@@ -1,6 +1,6 @@
-//! Fires durable timers. Holds nothing per timer: it sleeps until the earliest one in the store,
-//! or until somebody sets an earlier one. A timer that fails is put off (`work_failures.rs`), and one that
-//! takes long does not hold up the next ones.
+//! Fires durable timers. Holds no state per timer: it sleeps until the earliest one in the store,
+//! or until an earlier one is set. A failing timer is rescheduled (`work_failures.rs`), and a slow
+//! one does not delay the next ones.
 
 use crate::runtime::Runtime;
 use crate::submit::{CommandMeta, SubmitError};
@@ -11,13 +11,13 @@ use tandem_store::{DueTimer, Fault};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 
-/// Timers fired side by side, so that their commits share one fsync.
+/// Timers fired concurrently, so that their commits share one fsync.
 const BATCH: usize = 128;
-/// How long a batch is waited for before the next begins beside it,
+/// Longest wait for a batch before the next one starts beside it.
 const BATCH_WAIT: Duration = Duration::from_millis(250);
-/// and how many may be under way then.
+/// Limit of timers that are fired at once.
 const MAX_UNDER_WAY: usize = 4 * BATCH;
-/// How often the store is looked at when nothing is due; bounds the harm of a clock that jumps.
+/// Poll interval when nothing is due; limits the delay after a clock jump.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Timers that are being fired.
@@ -28,7 +28,7 @@ struct Firing {
 }
 
 impl Firing {
-    /// Those of a page that are not under way, as many as may be.
+    /// Timers of a page that are not being fired yet, up to the limit.
     fn fresh(&self, due: Vec<DueTimer>) -> Vec<DueTimer> {
         let room = MAX_UNDER_WAY.saturating_sub(self.timers.len()).min(BATCH);
         let under_way: HashSet<(&StreamId, &TimerKey)> =
@@ -67,7 +67,7 @@ impl Runtime {
         while firing.tasks.join_next().await.is_some() {}
     }
 
-    /// Fires what is due and says how long nothing else will be.
+    /// Fires due timers and returns the time until the next one.
     async fn fire_due(&self, firing: &mut Firing) -> Result<Duration, Fault> {
         let now = self.clock().now();
         let page = BATCH + firing.timers.len();
@@ -123,7 +123,7 @@ impl Runtime {
         }
     }
 
-    /// An error means that the store is in trouble, not the timer.
+    /// An error means that the store failed, not the timer.
     async fn fire_or_put_off(&self, timer: DueTimer) -> Result<(), Fault> {
         match self.fire(&timer).await {
             Ok(()) => Ok(()),
@@ -148,8 +148,8 @@ impl Runtime {
             Ok(_) => Ok(()),
             Err(SubmitError::Fault(fault)) => Err(fault),
             Err(error) => {
-                // The run is gone or will not have it: the timer is meaningless.
-                tracing::warn!(run = %run, %error, "a timer found no run");
+                // The run does not exist or refuses the timer: remove it.
+                tracing::warn!(run = %run, %error, "a timer has no run that accepts it");
                 let commit = tandem_store::Commit {
                     timers: vec![tandem_store::TimerChange::Clear {
                         stream: timer.stream.clone(),

@@ -1,23 +1,23 @@
-//! Work that fails: put off with growing pauses, parked when it keeps failing, and tried again when
-//! somebody asks for it. Never in a hot loop, and never in the way of other work.
+//! Failed work: retried with growing pauses, parked when it keeps failing, and retried again on
+//! request. Never in a hot loop, and never delaying other work.
 
 use crate::offload::DEADLINE_MISSED;
 use crate::runtime::Runtime;
 use tandem_record::{EffectId, Object, StreamId, TenantId, Timestamp, WebhookId};
 use tandem_store::{DueTimer, Fault, ParkedWork, WorkFailure};
 
-/// The pause after the first failure; each further one doubles it,
+/// The pause after the first failure; each further failure doubles it.
 const FIRST_PAUSE_MS: u64 = 1_000;
-/// up to this.
+/// Longest pause.
 const MAX_PAUSE_MS: u64 = 5 * 60_000;
-/// The pause after trouble of the store, which says nothing about the work.
+/// The pause after a fault of the store, which does not count as a failure of the work.
 const STORE_PAUSE_MS: u64 = 5_000;
-/// Longest error kept.
+/// Longest stored error text.
 const MAX_ERROR_CHARS: usize = 500;
-/// Parked work shown at once.
+/// Limit of parked work in one listing.
 const MAX_SHOWN: usize = 500;
 
-/// What becomes of work after a failure.
+/// What is recorded after a failure.
 pub(crate) fn after_failure(
     failures: u32,
     fault: &Fault,
@@ -48,7 +48,7 @@ pub(crate) fn after_failure(
 }
 
 impl Runtime {
-    /// An error means that the failure could not be recorded: the store is in trouble.
+    /// An error means that the failure could not be recorded: the store itself fails.
     pub(crate) async fn record_timer_failure(
         &self,
         timer: &DueTimer,
@@ -59,7 +59,7 @@ impl Runtime {
         self.store().record_timer_failure(timer, failure).await
     }
 
-    /// Gives an outbox entry back that is leased to this process.
+    /// Releases an outbox entry that is leased to this process.
     pub(crate) async fn record_effect_failure(
         &self,
         effect: &EffectId,
@@ -71,7 +71,7 @@ impl Runtime {
         self.return_to_outbox(effect, kind, failure).await;
     }
 
-    /// An entry no attempt can help, such as one that cannot be read.
+    /// Parks an entry that no retry can help, such as one that cannot be read.
     pub(crate) async fn park_effect(&self, effect: &EffectId, kind: &'static str, fault: &Fault) {
         let failure = WorkFailure {
             retry_at: None,
@@ -88,7 +88,7 @@ impl Runtime {
             .record_effect_failure(effect, owner, failure)
             .await;
         if let Err(fault) = put_off {
-            tracing::warn!(%effect, error = %fault, "it waits for its lease to run out");
+            tracing::warn!(%effect, error = %fault, "cannot record a failure; the entry waits until its lease ends");
         }
     }
 
@@ -110,17 +110,23 @@ impl Runtime {
                 "work keeps failing and is parked; see GET /v1/host/tandem/parked"
             );
         } else {
-            tracing::warn!(kind, work, failures, error, "work failed and is put off");
+            tracing::warn!(
+                kind,
+                work,
+                failures,
+                error,
+                "work failed and will be retried"
+            );
         }
     }
 
-    /// Work of a tenant that is attempted no more.
+    /// Parked work of a tenant.
     pub async fn parked_work(&self, tenant: &TenantId) -> Result<Vec<ParkedWork>, Fault> {
         self.store().list_parked(Some(tenant), MAX_SHOWN).await
     }
 
-    /// Tries the parked work of a run or webhook again. How much there was; `None` when the tenant has
-    /// no such run or webhook.
+    /// Retries the parked work of a run or webhook. Returns how many there were; `None` when the
+    /// tenant has no such run or webhook.
     pub async fn retry_parked(
         &self,
         tenant: &TenantId,

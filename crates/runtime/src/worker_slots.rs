@@ -1,11 +1,11 @@
-//! Who may work at once. Each kind of work has slots of its own, so that none waits behind another;
-//! within it, tenants share the slots, and within a tenant its targets do.
+//! Limits of concurrent work. Each class of work has its own slots, so that no class waits for
+//! another. Within a class, tenants share the slots; within a tenant, its targets share them.
 //!
-//! A slot is held until its work ends and cannot be taken back, and what hangs holds it for long. So
-//! some are always left to whoever comes next: a tenant gets another slot only while more are free
+//! A slot is held until its work ends and cannot be revoked, and hanging work holds it for long. So
+//! some slots are always left for newcomers: a tenant gets another slot only while more are free
 //! than it holds, and a target only while more of its tenant's share are free than it holds. One
-//! tenant alone gets half of the slots, and one target of it half of that; two tenants get a third each.
-//! Fixed limits on top of it are the operator's.
+//! tenant alone gets half of the slots, and one target of it half of that; two tenants get a third
+//! each. The operator can set fixed limits in addition.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 use tandem_record::{EffectKind, TenantId};
 use tandem_store::{Lane, WorkClass};
 
-/// Longest name of a target that is told apart.
+/// Longest distinguished target name.
 const MAX_TARGET_CHARS: usize = 128;
 /// All calls of packs are one target: they wait for a processor of this host.
 const PACKS: &str = "packs";
 
-/// Limits on one kind of work.
+/// Limits on one class of work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) total: usize,
     pub(crate) per_tenant: usize,
-    /// Of one tenant.
+    /// Limit of one target of one tenant.
     pub(crate) per_target: usize,
-    /// Calls of packs of one tenant.
+    /// Limit of pack calls of one tenant.
     pub(crate) packs: usize,
 }
 
@@ -58,7 +58,7 @@ impl WorkerSlots {
         self.held.lock().total
     }
 
-    /// How many more could be in use.
+    /// How many slots are free.
     pub(crate) fn free(&self) -> usize {
         self.quota.total - self.in_use()
     }
@@ -76,7 +76,7 @@ impl WorkerSlots {
             false => self.quota.per_target,
         };
         let left_of_tenant = tenant_limit.saturating_sub(of_tenant);
-        // Internal work has no target to hang on.
+        // Internal work has no target that could hang.
         let shares_by_target = lane.class != WorkClass::Internal;
         if of_tenant >= free
             || left_of_tenant == 0
@@ -118,7 +118,7 @@ impl WorkerSlots {
     }
 }
 
-/// The right to work on one entry. Given back when dropped.
+/// The right to work on one entry. Released when dropped.
 pub(crate) struct WorkerSlot {
     slots: Arc<WorkerSlots>,
     pub(crate) lane: Lane,
@@ -130,7 +130,7 @@ impl Drop for WorkerSlot {
     }
 }
 
-/// The lane an effect waits in. `callback` is where its run wants to be told of questions.
+/// The lane of an effect. `callback` is the callback URL of its run.
 pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&str>) -> Lane {
     let (class, target) = match kind {
         EffectKind::Http { request, .. } => (WorkClass::Call, authority(&request.url)),
@@ -154,7 +154,7 @@ pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&st
     }
 }
 
-/// The lane of deliveries to an address.
+/// The lane of deliveries to a URL.
 pub(crate) fn delivery_lane(tenant: &TenantId, url: &str) -> Lane {
     Lane {
         class: WorkClass::Delivery,
@@ -163,7 +163,7 @@ pub(crate) fn delivery_lane(tenant: &TenantId, url: &str) -> Lane {
     }
 }
 
-/// Host and port of an address, without a user and the port that goes without saying.
+/// Host and port of a URL, without the user and the default port.
 fn authority(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);

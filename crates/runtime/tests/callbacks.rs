@@ -1,11 +1,12 @@
-//! Callbacks of runs: every question is announced with its commit, at least once, until it is closed.
+//! Callbacks of runs: every question is announced at least once after its commit, until it is
+//! closed.
 
 use serde_json::{Value, json};
 use std::time::Duration;
 use tandem_record::{
     Command, DeciderSnapshot, Event, ForkMode, NodeId, Principal, RunId, RunStatus, Seq,
 };
-use tandem_runtime::NewRun;
+use tandem_runtime::{NewRun, StarterAccess};
 use tandem_store::Outbox as _;
 use tandem_testkit::test_host::{TestHost, TestHostBuilder, children, names, new_run};
 use tandem_testkit::{AnnouncementAttempt, InjectedFault, TargetBehavior, WorkflowBuilder, wf};
@@ -81,7 +82,11 @@ async fn question_is_announced_after_its_commit() {
     assert_eq!(announcements, [expected]);
     assert_eq!(depth(&host).await, 0);
     host.elapse(120 * MINUTE).await;
-    assert_eq!(host.webhook_sender.announcements().len(), 1, "it was heard");
+    assert_eq!(
+        host.webhook_sender.announcements().len(),
+        1,
+        "one announcement"
+    );
     accept(&host, &run).await;
     assert_eq!(host.status(&run).await, RunStatus::Completed);
 }
@@ -132,7 +137,7 @@ async fn closed_question_is_not_announced_again() {
     host.elapse(2_000).await;
     accept(&host, &answered).await;
     host.cancel(&cancelled).await.expect("it is live");
-    assert_eq!(depth(&host).await, 0, "taken back with the answer");
+    assert_eq!(depth(&host).await, 0, "removed with the answer");
     let tried = host.webhook_sender.announcements().len();
     host.elapse(120 * MINUTE).await;
     assert_eq!(host.webhook_sender.announcements().len(), tried);
@@ -152,8 +157,8 @@ async fn question_closed_during_announcement_is_not_rescheduled() {
 
 #[test(start_paused = true)]
 async fn question_left_open_by_a_crash_is_announced_after_restart() {
-    // The asking commit is durable and the process dies: before it tells, and before it notes that
-    // it has announcements.
+    // The commit that opens the question is durable. The process then crashes: before the
+    // announcement, or before it records the announcement.
     for (faults, expected) in [
         (vec![InjectedFault::CrashesAfter], 1),
         (vec![InjectedFault::None, InjectedFault::CrashesBefore], 2),
@@ -197,14 +202,14 @@ async fn announcement_failures_survive_a_restart() {
     assert_eq!(
         next.webhook_sender.announcements().len(),
         tried,
-        "it keeps its pause"
+        "the pause continues"
     );
     next.elapse(2 * MINUTE).await;
     assert!(
         next.webhook_sender
             .announcements()
             .last()
-            .expect("it was told")
+            .expect("it was announced")
             .accepted
     );
 }
@@ -251,7 +256,7 @@ async fn undeliverable_announcement_is_recorded_in_the_run_log() {
     let replay = replay.expect("it may be forked");
     assert_eq!(host.status(&replay).await, RunStatus::Completed);
     let (source, replayed) = (host.log(&run).await, host.log(&replay).await);
-    assert_eq!(names(&source), names(&replayed), "it is repeated as it was");
+    assert_eq!(names(&source), names(&replayed), "the replay repeats it");
 }
 
 #[test(start_paused = true)]
@@ -308,4 +313,23 @@ async fn hanging_callback_does_not_block_other_callbacks() {
     let announcements = host.webhook_sender.announcements();
     assert_eq!(announcements.len(), 1, "{announcements:?}");
     assert_eq!(announcements[0].run, run);
+}
+
+#[test(start_paused = true)]
+async fn nothing_is_announced_once_the_starter_may_not_read() {
+    let host = TestHost::new().await;
+    let down = TargetBehavior::DownUntil(host.runtime.clock().now().plus_ms(600 * MINUTE));
+    host.webhook_sender.set_callback(URL, down);
+    let run = asking(&host).await;
+    host.elapse(10).await;
+    assert_eq!(host.webhook_sender.announcements().len(), 1);
+    host.webhook_sender.set_starter_access(StarterAccess {
+        may_read: false,
+        may_answer: true,
+    });
+    host.elapse(120 * MINUTE).await;
+    assert_eq!(host.webhook_sender.announcements().len(), 1);
+    assert_eq!(depth(&host).await, 0);
+    accept(&host, &run).await;
+    assert_eq!(host.status(&run).await, RunStatus::Completed);
 }

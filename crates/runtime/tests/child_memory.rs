@@ -1,5 +1,5 @@
-//! Memory between a run, its children and its forks, one promise at a time. What holds at every
-//! index of random families is in `remembering.rs`.
+//! Memory between a run, its children and its forks, one rule per test. `memory_model.rs` checks
+//! the rules at every event of random run trees.
 
 use serde_json::{Value, json};
 use tandem_record::{
@@ -20,7 +20,7 @@ fn get() -> Value {
     json!({"action": "get", "key": "k"})
 }
 
-/// Reads what its child leaves.
+/// A run that reads what its child wrote.
 fn calling(id: &str, child: &str, config: Value) -> WorkflowBuilder {
     wf(id)
         .call("call", child, config)
@@ -37,7 +37,7 @@ async fn create(host: &TestHost, tenant: &TenantId, workflow: &str, scope: &str)
     run.expect("the run may start")
 }
 
-/// What a run that has ended read.
+/// The value that an ended run read.
 async fn read(host: &TestHost, run: &RunId) -> Value {
     assert_eq!(host.ended(run).await, RunStatus::Completed);
     let outputs = host.folded(run).await.outputs().cloned();
@@ -82,7 +82,7 @@ async fn child_uses_its_parents_tenant_and_memory_scope() {
     create(&host, &rival, "sends-writer", "s").await;
     let elsewhere = create(&host, &tenant(), "sends-writer", "other").await;
     host.elapse(1_000).await;
-    assert_eq!(read(&host, &elsewhere).await, "theirs", "it was written");
+    assert_eq!(read(&host, &elsewhere).await, "theirs", "the write exists");
     let reader = create(&host, &tenant(), "sends-reader", "s").await;
     host.ended(&reader).await;
     let child = &children(&host.log(&reader).await)[0];
@@ -110,11 +110,11 @@ async fn parent_reads_memory_of_an_ended_child_unless_isolated() {
         assert_eq!(
             memory_entries(&host, &child).await.len(),
             1,
-            "{id}: it has written"
+            "{id}: the child has written"
         );
         assert!(
             memory_entries(&host, &run).await.is_empty(),
-            "{id}: it still works"
+            "{id}: the child is still running"
         );
         assert_eq!(read(&host, &run).await, left, "{id}");
     }
@@ -122,7 +122,7 @@ async fn parent_reads_memory_of_an_ended_child_unless_isolated() {
 
 #[test(start_paused = true)]
 async fn later_supervisor_iterations_read_what_a_worker_wrote() {
-    // R-0039-16 (half: every later turn)
+    // R-0039-16 (half: every later iteration)
     let host = TestHost::new().await;
     host.register(wf("writer").node("w", MEMORY, put("left")))
         .await;
@@ -147,7 +147,7 @@ async fn later_supervisor_iterations_read_what_a_worker_wrote() {
     }
 }
 
-/// One turn that starts these workers, then looks.
+/// One iteration that starts these workers and then reads.
 fn supervised(id: &str, iteration: &[&str], dispatch: Value) -> WorkflowBuilder {
     let mut look = get();
     look["output"] = json!("seen");
@@ -162,7 +162,7 @@ fn supervised(id: &str, iteration: &[&str], dispatch: Value) -> WorkflowBuilder 
         .path("lead send look lead")
 }
 
-/// What the parent of a crew saw in its one turn, and what its last worker read.
+/// What the supervisor read in its one iteration, and what its last worker read.
 async fn values_read(host: &TestHost, run: &RunId) -> (Value, Value) {
     assert_eq!(host.ended(run).await, RunStatus::Completed);
     let own = host.folded(run).await.view().variables["seen"].clone();
@@ -173,7 +173,7 @@ async fn values_read(host: &TestHost, run: &RunId) -> (Value, Value) {
 
 #[test(start_paused = true)]
 async fn before_version_five_a_workers_writes_are_visible_in_the_same_iteration() {
-    // R-0039-16 (half: at once, where turns have no view of their own)
+    // R-0039-16 (half: at once, where iterations have no view of their own)
     // R-0039-14 (half: a worker of a dispatch node), R-0039-15 (half: a worker of a dispatch node)
     let isolated = json!({"memoryScopeIsolation": "isolated"});
     let left = || json!("left");
@@ -206,7 +206,7 @@ async fn before_version_five_a_workers_writes_are_visible_in_the_same_iteration(
         let again = host.folded(&replay).await.view().variables["seen"].clone();
         assert_eq!(
             again, expected.0,
-            "a replay sees the same, version {version}"
+            "a replay reads the same, version {version}"
         );
     }
 }
@@ -302,7 +302,7 @@ async fn branch_reads_memory_as_of_its_fork_point() {
     create(&host, &tenant(), "later", "s").await;
     let after = fork(&host, &run, ForkMode::Branch, wrote + 2).await;
     let memory = memory_entries(&host, &after).await;
-    assert_eq!(memory[0].value, "then", "whatever was written since");
+    assert_eq!(memory[0].value, "then", "later writes are not visible");
     let answer = Command::ResolveInterrupt {
         node: NodeId::new("gate"),
         interrupt: None,
@@ -344,5 +344,5 @@ async fn replay_reads_memory_of_its_source_and_writes_none() {
         assert_eq!(read(&host, &replay).await, "2", "from {from}");
     }
     let reader = create(&host, &tenant(), "reader", "s").await;
-    assert_eq!(read(&host, &reader).await, "3", "the scope is as it was");
+    assert_eq!(read(&host, &reader).await, "3", "the scope is unchanged");
 }

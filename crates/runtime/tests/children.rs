@@ -1,4 +1,4 @@
-//! Families of runs, where the order of effects could lose a member.
+//! Child runs: no order of effects and crashes loses one.
 
 use serde_json::json;
 use tandem_record::RunStatus;
@@ -17,7 +17,7 @@ async fn parent_and_child() -> TestHost {
 #[test(start_paused = true)]
 async fn child_run_is_created_in_the_commit_that_dispatches_it() {
     let host = parent_and_child().await;
-    // Only the parent's own commit passes.
+    // Only the parent's own commit succeeds.
     host.faults
         .next([InjectedFault::None, InjectedFault::FailsBefore]);
     let parent = host.create("parent", json!({})).await;
@@ -41,7 +41,7 @@ async fn child_cancelled_before_its_first_step_runs_no_node() {
     assert_eq!(host.status(child).await, RunStatus::Cancelled);
     let started = host.log(child).await;
     let started = started.iter().any(|r| r.event.node().is_some());
-    assert!(!started, "nobody waits for it any more");
+    assert!(!started, "no run waits for it");
 }
 
 #[test(start_paused = true)]

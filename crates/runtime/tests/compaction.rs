@@ -1,6 +1,5 @@
-//! Notes that become too many are collapsed, and nobody who read them before notices. What holds
-//! at every index of random families is in `remembering.rs`, what holds through crashes in the
-//! simulator.
+//! Compaction of notes: readers of an earlier position see no change. `memory_model.rs` checks
+//! random run trees at every event; the simulator checks crashes.
 
 use serde_json::{Value, json};
 use tandem_record::{Event, ForkMode, MemoryEntry, MemoryOrigin, RunId, RunStatus, Seq, Timestamp};
@@ -23,7 +22,7 @@ fn plan() -> TestHostBuilder {
     }
 }
 
-/// Workflows that write one note each: of the input `text`, by name, or for a while.
+/// Workflows that write one note each: with the input `text`, with a key, or with an expiry.
 async fn host(plan: TestHostBuilder) -> TestHost {
     let host = plan.build().await;
     let note = |id: &str, more: Value| {
@@ -71,7 +70,7 @@ fn texts(entries: &[MemoryEntry]) -> Vec<String> {
     texts.map(|e| MemoryEntry::text_of(&e.value)).collect()
 }
 
-/// What a run that begins now sees, oldest first.
+/// What a run that starts now sees, oldest first.
 async fn now(host: &TestHost) -> Vec<String> {
     let run = host.create("list", json!({})).await;
     texts(&memory_entries(host, &run, None).await)
@@ -98,7 +97,7 @@ async fn oldest_notes_are_compacted_into_one_and_nothing_else() {
     assert_eq!(
         seen_before.len(),
         7,
-        "one more than there may be, with two that do not count"
+        "one above the limit, with two that do not count"
     );
     assert!(compacted(&host.log(&before).await).is_empty());
 
@@ -126,7 +125,7 @@ async fn oldest_notes_are_compacted_into_one_and_nothing_else() {
 
     let after = ["by name", "for an hour", "c", "d", "e", "f", "a\nb"];
     assert_eq!(now(&host).await, after);
-    // Who read them before still does, the run itself included.
+    // Earlier readers still see the notes, the run itself included.
     assert_eq!(memory_entries(&host, &waiting, None).await, seen_before);
     assert_eq!(texts(&memory_entries(&host, &run, None).await).len(), 9);
     let list = host.create("list", json!({})).await;
@@ -152,7 +151,7 @@ async fn compacted_note_can_be_compacted_again_up_to_the_entry_size_limit() {
         .collect();
     lines.sort_unstable();
     assert_eq!(lines, (0..40).collect::<Vec<_>>(), "each of them once");
-    // What does not fit stays as it is.
+    // Notes that do not fit are not compacted.
     let large = "x".repeat(40_000);
     write(&host, "note", &[large.as_str(); 8]).await;
     let stored = now(&host).await;
@@ -169,7 +168,7 @@ async fn compacted_note_can_be_compacted_again_up_to_the_entry_size_limit() {
 async fn concurrent_compactions_of_the_same_notes_conflict() {
     let host = host(plan()).await;
     write(&host, "note", &["a", "b", "c", "d", "e"]).await;
-    // Both look at the same five; the first is slower to write.
+    // Both read the same five; the first is slower to write.
     host.faults.next([InjectedFault::SlowBefore(1_000)]);
     let (slow, quick) = tokio::join!(
         host.create("note", json!({"text": "slow"})),
@@ -178,7 +177,7 @@ async fn concurrent_compactions_of_the_same_notes_conflict() {
     assert_eq!(
         host.runtime.metrics().conflicts.get(),
         1,
-        "it decided again"
+        "sequence conflict and retry"
     );
     for run in [&slow, &quick] {
         assert_eq!(host.status(run).await, RunStatus::Completed);
@@ -205,7 +204,7 @@ async fn replay_repeats_the_compaction_and_a_branch_makes_its_own() {
     let at = log
         .iter()
         .position(|r| matches!(r.event, Event::MemoryCompacted { .. }));
-    let at = at.expect("it was collapsed") as u64;
+    let at = at.expect("it was compacted") as u64;
     for from in 0..log.len() as u64 {
         let replay = fork(&host, &run, ForkMode::Replay, Seq(from)).await;
         let again = host.log(&replay).await;
@@ -213,12 +212,12 @@ async fn replay_repeats_the_compaction_and_a_branch_makes_its_own() {
         assert_eq!(again.len(), log.len(), "from {from}");
     }
     let before = now(&host).await;
-    // After it: a fact of the past, compactions with the rest.
+    // A branch after the compaction copies it with the other events.
     let later = fork(&host, &run, ForkMode::Branch, Seq(at + 1)).await;
     assert_eq!(host.status(&later).await, RunStatus::Completed);
     assert_eq!(compacted(&host.log(&later).await), compactions);
     assert_eq!(now(&host).await, before, "nothing is written twice");
-    // Before it: what it would collapse is gone, so others are.
+    // A branch before it: the notes it would compact are gone, so it compacts others.
     let earlier = fork(&host, &run, ForkMode::Branch, Seq(at)).await;
     assert_eq!(host.status(&earlier).await, RunStatus::Completed);
     let own = compacted(&host.log(&earlier).await);
@@ -236,7 +235,7 @@ async fn compacted_text_is_redacted_again() {
         ..plan()
     };
     let host = host(plan).await;
-    // Stored before anybody knew that it was one.
+    // Stored before it was configured as a secret.
     let old = MemoryEntry {
         id: "mem-1".to_owned(),
         memory_ref: "default".to_owned(),
@@ -246,6 +245,7 @@ async fn compacted_text_is_redacted_again() {
         written_at: Timestamp(0),
         expires_at: None,
         agent: None,
+        sensitive: false,
     };
     let row = MemoryRow {
         tenant: tenant(),
@@ -300,7 +300,7 @@ async fn iteration_with_an_older_memory_view_restores_no_compacted_note() {
     let note = |text: &str| json!({"action": "put", "value": text});
     let worker = json!([{"kind": "next-worker", "nextWorkerIds": ["rest"]}]);
     let lead = json!({"mockDispatchPlan": worker});
-    // The turn deletes, writes, waits for its worker, and writes one note too many.
+    // The iteration deletes, writes, waits for its worker, and writes one note above the limit.
     let flow = wf("conformance-loop")
         .variable("id", json!(""))
         .node("lead", "core.orchestrator.supervisor", lead)

@@ -1,4 +1,4 @@
-//! Many callers at once.
+//! Concurrent create requests.
 
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::test;
 
 async fn host() -> TestHost {
-    // Every commit takes a moment, so that callers overlap.
+    // Every commit is delayed, so that callers overlap.
     let plan = TestHostBuilder {
         faults: Faults::always(InjectedFault::SlowBefore(3)),
         ..TestHostBuilder::default()
@@ -38,7 +38,7 @@ fn idempotency_request(key: &str) -> IdempotencyRequest {
     }
 }
 
-/// Asks for a run from many tasks at once.
+/// Requests a run from many tasks at once.
 async fn create_many(host: &TestHost, key: Option<&str>) -> Vec<Result<RunId, SubmitError>> {
     let mut callers = JoinSet::new();
     for _ in 0..40 {

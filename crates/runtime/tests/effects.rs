@@ -1,4 +1,4 @@
-//! Effects: asked of the world once, started again when wanted again, none forgotten.
+//! Effects: called once, started again after a resume, never lost.
 
 use serde_json::json;
 use tandem_record::RunStatus;
@@ -36,7 +36,7 @@ async fn call_aborted_by_pause_is_repeated_after_resume() {
     host.register(wf("call").http("call", 1)).await;
     let run = host.create("call", json!({})).await;
     host.elapse(1).await;
-    // Without a moment in between: the task that was cut off has not noticed yet.
+    // Immediately after each other: the aborted task has not ended yet.
     host.pause(&run).await.expect("running");
     host.resume(&run).await.expect("paused");
     host.elapse(1_001).await;

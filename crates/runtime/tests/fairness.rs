@@ -1,4 +1,4 @@
-//! One tenant's work does not hold up another's.
+//! One tenant's work does not delay another's.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ impl Host {
         host
     }
 
-    /// For every tenant.
+    /// Registers it for every tenant.
     async fn register(&self, flow: WorkflowBuilder) {
         let document: Value = flow.document();
         let registered = self
@@ -121,7 +121,7 @@ async fn hanging_calls_of_one_tenant_do_not_block_calls_of_another() {
     let run = host.create("quiet", "call-well").await;
     let status = host.status_after(50, "quiet", &run).await;
     assert_eq!(status, RunStatus::Completed);
-    // Even to the very same target.
+    // Also to the same target.
     let before = host.create("quiet", "call-hangs").await;
     assert_eq!(
         host.status_after(50, "quiet", &before).await,
@@ -146,17 +146,13 @@ async fn waiting_tenants_are_served_round_robin() {
     for _ in 0..5 {
         quiet.push(host.create("quiet", "call-slow").await);
     }
-    // At 100 ms a call the other tenant alone needs five seconds.
+    // At 100 ms per call the other tenant alone needs five seconds.
     let last = host.status_after(1_500, "quiet", &quiet[4]).await;
     assert_eq!(last, RunStatus::Completed);
     let answered = host.targets.answered.lock().len();
     assert!(answered < 50, "the noisy tenant still waits: {answered}");
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(
-        host.targets.answered.lock().len(),
-        105,
-        "nothing is forgotten"
-    );
+    assert_eq!(host.targets.answered.lock().len(), 105, "no call is lost");
 }
 
 #[test(start_paused = true)]

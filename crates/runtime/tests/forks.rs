@@ -1,4 +1,4 @@
-//! Forks and memory through the runtime: whole or not there, clean, memory as long as promised.
+//! Forks and memory through the runtime: forks are atomic, memory is redacted and outlives the log.
 
 use serde_json::json;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn runs(host: &TestHost) -> usize {
     listing.expect("the store answers").runs.len()
 }
 
-/// What a fresh run reads.
+/// What a new run reads.
 async fn read(host: &TestHost, scope: &str) -> serde_json::Value {
     let run = create(host, "reader", scope).await;
     let outputs = host.folded(&run).await.outputs().cloned();
@@ -72,12 +72,12 @@ async fn fork_is_committed_atomically() {
         host.faults.next([InjectedFault::FailsBefore]);
         let refused = fork(&host, &run, mode, from).await;
         assert!(matches!(refused, Err(SubmitError::Fault(_))), "{refused:?}");
-        assert_eq!(runs(&host).await, before, "no half-made run");
+        assert_eq!(runs(&host).await, before, "no partial run");
         let made = fork(&host, &run, mode, from).await.expect("it can be made");
         assert_eq!(host.status(&made).await, RunStatus::Completed);
         assert_eq!(host.log(&made).await.len(), log.len());
     }
-    assert_eq!(host.log(&run).await, log, "the source is only read");
+    assert_eq!(host.log(&run).await, log, "the source is unchanged");
     let beyond = fork(&host, &run, ForkMode::Replay, 99).await;
     assert!(matches!(
         beyond,
@@ -105,7 +105,7 @@ async fn concurrent_forks_leave_the_newest_write_in_memory() {
         parent = parent.edge(&format!("c{child}"), "r");
     }
     host.register(parent).await;
-    // Many parents at once, each in a scope of its own.
+    // Many parents at once, each in its own scope.
     let mut parents = Vec::new();
     for family in 0..25 {
         let scope = format!("family-{family}");
@@ -119,7 +119,7 @@ async fn concurrent_forks_leave_the_newest_write_in_memory() {
         assert_eq!(
             memory,
             read(&host, &scope).await,
-            "{scope}: one order for all"
+            "{scope}: one order for all readers"
         );
     }
 }
@@ -150,18 +150,18 @@ async fn secret_in_memory_is_redacted_before_it_is_stored() {
     assert_eq!(
         read(&host, "s").await,
         expected,
-        "another run reads it clean"
+        "another run reads it redacted"
     );
     let replay = fork(&host, &run, ForkMode::Replay, 0).await;
     let replay = host.log(&replay.expect("it can be made")).await;
     let log = host.log(&run).await;
-    assert_eq!(replay.len(), log.len(), "cleaning is no divergence");
+    assert_eq!(replay.len(), log.len(), "redaction is not a divergence");
     assert!(!format!("{log:?} {replay:?}").contains(SECRET));
 }
 
 #[test(start_paused = true)]
 async fn purged_run_keeps_its_row_and_its_memory() {
-    // R-0039-22, R-0039-25 (half: it is refused before anything is made)
+    // R-0039-22, R-0039-25 (half: it is refused before anything is written)
     let host = host().await;
     let put = json!({"action": "put", "key": "k", "value": "kept"});
     let flow = wf("writer")
@@ -181,7 +181,7 @@ async fn purged_run_keeps_its_row_and_its_memory() {
     assert_eq!(
         runs(&host).await,
         before,
-        "refused before anything was made"
+        "refused before anything was written"
     );
     let expected = Unforkable::NotRetained {
         source_run: run.clone(),
@@ -204,7 +204,7 @@ async fn purged_run_keeps_its_row_and_its_memory() {
         "nothing can be done to it"
     );
     assert_eq!(read(&host, "s").await, json!("kept"));
-    // Its fork incarnations on, and still knows what its source knew.
+    // Its fork still exists and reads what its source had read.
     let stored = host.runtime.find_run(&tenant(), &branch).await;
     let stored = stored.expect("the store answers").expect("the run exists");
     let memory = host.runtime.run_memory(&stored, Some(Seq(4)), None).await;

@@ -1,6 +1,6 @@
-//! Recorded logs, folded again. What an earlier version wrote must mean the same to every later
-//! one. To record them anew (only when the format of a history itself changes):
-//! `cargo test -p tandem-runtime --test histories -- --ignored`.
+//! Recorded logs are folded again. A log of an earlier version must have the same meaning in every
+//! later one. To record them again (only when the format of a history itself changes): `cargo test
+//! -p tandem-runtime --test histories -- --ignored`.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -16,7 +16,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/histories")
 }
 
-/// Puts a recorded log into a fresh store, as if this process had found it there.
+/// Writes a recorded log into a new store, as if this process had found it there.
 async fn restore(host: &TestHost, history: &Value) -> RunId {
     let document = &history["document"];
     let permissions = Permissions {
@@ -65,7 +65,7 @@ async fn restore(host: &TestHost, history: &Value) -> RunId {
     run
 }
 
-/// What a history is expected to lead to.
+/// The fields of a run that a history is compared with.
 async fn summary(host: &TestHost, run: &RunId) -> Value {
     let observed = host.runtime.observe(&tenant(), run).await;
     let observed = observed

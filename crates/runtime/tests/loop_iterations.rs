@@ -1,5 +1,5 @@
-//! Turns of a supervisor's loop: each sees memory as it was when it began, keeps its number through
-//! waits and restarts, and is repeated by a replay as it was.
+//! Iterations of a supervisor's loop: each reads memory as of its start, keeps its number through
+//! waits and restarts, and a replay repeats it.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn next(workers: &[&str]) -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": workers})
 }
 
-/// A loop along `path`, which begins and ends at `lead`.
+/// A loop along `path`, which starts and ends at `lead`.
 fn looped(plan: Value, path: &str) -> WorkflowBuilder {
     wf("conformance-loop")
         .node(
@@ -47,7 +47,7 @@ async fn register_workers(host: &TestHost) {
     host.register(wf("reader").node("r", MEMORY, get())).await;
 }
 
-/// What a node read, each time it did.
+/// Every value that a node read.
 fn read_at(log: &[RecordedEvent], reader: &str) -> Vec<Value> {
     let read = log.iter().filter_map(|recorded| match &recorded.event {
         Event::NodeCompleted { node, outputs, .. } if node.as_str() == reader => {
@@ -128,7 +128,7 @@ async fn loop_resumes_in_the_same_iteration_with_the_same_memory() {
     let run = host.create("conformance-loop", json!({})).await;
     host.elapse(1_000).await;
     assert_eq!(host.status(&run).await, RunStatus::WaitingApproval);
-    // The process ends while the loop waits in its first turn; another goes on.
+    // The process ends while the loop waits in its first iteration; another process continues.
     host.runtime.shutdown(Duration::ZERO).await;
     let again = TestHostBuilder {
         store,
@@ -152,7 +152,7 @@ async fn loop_resumes_in_the_same_iteration_with_the_same_memory() {
         assert_eq!(
             iterations(&log),
             expected,
-            "no turn is lost or counted twice"
+            "no iteration is lost or counted twice"
         );
     }
     let log = host.log(&run).await;

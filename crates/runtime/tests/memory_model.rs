@@ -1,9 +1,9 @@
-//! What a run remembers at each of its events, held against a model that copies.
+//! Compares the memory of a run at each of its events with a model.
 //!
-//! The store answers with a query over one journal. The model keeps a copy of everything at every
-//! event: slow, plain, and hard to get wrong. Random families of runs write, take out, expire, wait,
-//! collapse notes and are forked; afterwards both must agree at every index of every run, and no
-//! note was lost, kept twice or brought back.
+//! The store answers with a query over one journal. The model copies the whole memory at every
+//! event: slow and simple. Random run trees write, delete, let entries expire, wait, compact notes
+//! and are forked. Afterwards both must agree at every event of every run, and no note is lost,
+//! duplicated or restored.
 
 #[path = "memory_model/model.rs"]
 mod model;
@@ -26,18 +26,18 @@ use tokio::test;
 const SEEDS: u64 = 1_000;
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const SCOPES: [&str; 2] = ["one", "two"];
-/// Notes above which the oldest are collapsed.
+/// Number of notes above which the oldest are compacted.
 const ABOVE: [u64; 3] = [2, 3, 6];
-/// Variable with the id of the note a flow wrote last.
+/// Variable with the id of the note a workflow wrote last.
 const LAST: &str = "last";
 
-/// One random history and what the model thinks of it.
+/// One random history and its model.
 struct RandomHistory {
     seed: u64,
     rng: SmallRng,
     host: TestHost,
     model: Model,
-    /// Roots in the order they were made; their families are in the model.
+    /// Root runs in the order of creation; their descendants are in the model.
     roots: Vec<RunId>,
     written: u32,
 }
@@ -72,7 +72,7 @@ impl RandomHistory {
         history
     }
 
-    /// A line of two to six random steps.
+    /// A sequence of two to six random steps.
     fn flow(&mut self, id: &str, below: &[&str]) -> WorkflowBuilder {
         let mut flow = wf(id);
         let (mut path, mut noted) = (String::new(), false);
@@ -131,7 +131,7 @@ impl RandomHistory {
             4..8 => self.answer().await,
             _ => self.fork().await,
         }
-        // Everything settles, and some entries grow old.
+        // All work ends, and some entries expire.
         let pause = self.rng.random_range(1..15_000);
         self.host.elapse(50).await;
         self.observe().await;
@@ -149,7 +149,7 @@ impl RandomHistory {
         self.roots.push(run);
     }
 
-    /// Somebody decides at a gate of some waiting run.
+    /// Answers a gate of a random waiting run.
     async fn answer(&mut self) {
         let mut open: Vec<(RunId, NodeId)> = Vec::new();
         for run in self.model.runs() {
@@ -192,14 +192,15 @@ impl RandomHistory {
         self.roots.push(fork);
     }
 
-    /// Tells the model what happened since, in the order it happened.
+    /// Feeds the model with the new events, in the order they happened.
     async fn observe(&mut self) {
         for root in self.roots.clone() {
             self.follow(&root).await;
         }
     }
 
-    /// A run's news and its children's: of its own up to each dispatch, then the child's, then on.
+    /// The new events of a run and its children: its own up to each dispatch, then the child's,
+    /// then its own again.
     async fn follow(&mut self, run: &RunId) {
         let log = self.host.log(run).await;
         for child in self.model.own_children(run, &children(&log), &log) {
@@ -284,7 +285,7 @@ impl RandomHistory {
         key.expect("a node that reads names its key").to_owned()
     }
 
-    /// Every note that lasts is in its scope once, alone or in what it was collapsed into.
+    /// Every permanent note is in its scope exactly once, alone or in a compacted one.
     async fn check_no_note_lost(&self) {
         for scope in SCOPES {
             let everything = MemoryView {
@@ -309,7 +310,7 @@ impl RandomHistory {
         }
     }
 
-    /// Every run at every index.
+    /// Compares every run at every event.
     async fn compare(&self) {
         for run in self.model.runs() {
             let log = self.host.log(&run).await;
@@ -336,8 +337,8 @@ impl RandomHistory {
 
 #[test(start_paused = true)]
 async fn memory_at_every_event_matches_the_model() {
-    // R-0039-15 (half: at every index of random families)
-    // R-0039-16 (half: at every index of random families), R-0039-20, R-0039-21, R-0039-30
+    // R-0039-15 (half: at every event of random run trees)
+    // R-0039-16 (half: at every event of random run trees), R-0039-20, R-0039-21, R-0039-30
     let first: u64 = std::env::var("TANDEM_MODEL_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())

@@ -1,5 +1,4 @@
-//! Mock providers and what surrounds them: a process that dies in the middle of a sentence, and
-//! secrets among what they are asked to say.
+//! Mock providers: a crash in the middle of streamed output, and secrets in that output.
 
 use serde_json::{Value, json};
 use tandem_record::{Event, RunId, RunStatus};
@@ -55,7 +54,7 @@ async fn streamed_output_continues_after_a_restart_without_duplicate_chunks() {
         outputs.expect("it has some")["content"],
         "one two three four"
     );
-    assert!(second.performer.performed().is_empty(), "nobody is called");
+    assert!(second.performer.performed().is_empty(), "no call is made");
 }
 
 #[test(start_paused = true)]
@@ -70,7 +69,8 @@ async fn secret_is_not_streamed() {
         (json!(["it is ", SECRET]), 0, false),
         (json!(["it is ", SECRET]), 10, false),
         (json!(["it is ", head, tail]), 10, false),
-        // Pieces told in one decision are events of their own; who takes the wish takes it clean.
+        // Pieces of one decision are separate events, so the configuration is redacted before the
+        // create.
         (json!([head, tail]), 0, true),
     ] {
         let mut config = json!({"tokens": tokens, "delayMsPerToken": delay});

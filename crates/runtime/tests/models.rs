@@ -1,5 +1,5 @@
-//! Models through the runtime: recorded before they are called, called once, repeated from the
-//! record; programs of the conformance suite that outlive a restart.
+//! Models through the runtime: a call is recorded before it is made, made once, and replayed from
+//! the record. Programs of the conformance suite survive a restart.
 
 use serde_json::{Value, json};
 use tandem_record::{Event, ForkMode, NodeId, RunId, RunStatus, Seq, Work};
@@ -53,11 +53,7 @@ async fn model_is_called_once_and_not_by_a_replay() {
             assert_eq!(host.log(copy).await.len(), log.len(), "from {from}");
         }
     }
-    assert_eq!(
-        host.performer.performed().len(),
-        1,
-        "nobody was called again"
-    );
+    assert_eq!(host.performer.performed().len(), 1, "no second call");
 }
 
 #[test(start_paused = true)]
@@ -90,7 +86,7 @@ async fn secret_in_a_prompt_reaches_neither_log_nor_model_nor_idempotency_key() 
     assert_eq!(
         host.log(&copy).await.len(),
         log.len(),
-        "cleaning is no divergence"
+        "redaction is not a divergence"
     );
 }
 
@@ -133,7 +129,7 @@ async fn mock_program_continues_after_restart_and_replay_is_checked_against_it()
     let folded = host.folded(&copy).await;
     let error = folded.error().expect("it failed");
     assert_eq!(error.code, "replay_diverged_at_refusal");
-    // The program is over: what was recorded stands.
+    // The program has no more answers: the recorded answer is used.
     let again = replay(&host, &run, 0).await;
     assert_eq!(host.status(&again).await, RunStatus::Completed);
     let late = host.create("conformance-m", json!({})).await;
@@ -143,10 +139,7 @@ async fn mock_program_continues_after_restart_and_replay_is_checked_against_it()
         folded.error().expect("it failed").code,
         "provider_unavailable"
     );
-    assert!(
-        host.performer.performed().is_empty(),
-        "the world was not asked"
-    );
+    assert!(host.performer.performed().is_empty(), "no call was made");
 }
 
 #[test(start_paused = true)]

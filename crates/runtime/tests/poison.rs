@@ -1,4 +1,5 @@
-//! Work that fails is put off, then parked; it is never tried in a hot loop and never delays others.
+//! Failing work is retried with backoff, then parked. It is never retried in a hot loop and never
+//! delays other work.
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -19,7 +20,7 @@ use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
 use tandem_testkit::{Faults, InjectedFault, SimClock, SimIds, wf};
 use tokio::test;
 
-/// Makes a run's log unreadable, as damage would.
+/// Makes a run's log unreadable, like a damaged store.
 async fn damage(host: &TestHost, run: &RunId) {
     let stream = StreamId::of_run(run);
     let slice = host.store.events(&stream, None, 100).await;
@@ -48,7 +49,7 @@ async fn naps(host: &TestHost, count: usize) -> Vec<RunId> {
     runs
 }
 
-/// The timers that end naps; runs have deadlines besides.
+/// The timers of delay nodes, without the deadlines of runs.
 async fn due_timers(host: &TestHost) -> Vec<DueTimer> {
     let far = Timestamp(i64::MAX - 1);
     let timers = host.store.due_timers(far, usize::MAX).await;
@@ -68,13 +69,13 @@ async fn more_failing_timers_than_a_page_do_not_stop_the_others() {
     for run in &naps(&host, 300).await {
         damage(&host, run).await;
     }
-    // Set later, and so due behind all of those.
+    // Set later, and so due after all of those.
     let good = naps(&host, 20).await;
     host.elapse(1_000).await;
     for run in &good {
         assert_eq!(host.status(run).await, RunStatus::Completed);
     }
-    assert_eq!(due_timers(&host).await.len(), 300, "none is forgotten");
+    assert_eq!(due_timers(&host).await.len(), 300, "no timer is lost");
 }
 
 #[test(start_paused = true)]
@@ -83,14 +84,14 @@ async fn failing_timer_is_retried_with_backoff_and_then_parked() {
     host.register(wf("nap").delay("nap", 500)).await;
     let run = naps(&host, 1).await.remove(0);
     damage(&host, &run).await;
-    // 1, 2, 4 … seconds after each other.
+    // 1, 2, 4 … seconds apart.
     for (after_ms, failures) in [(700, 1), (1_000, 2), (2_000, 3), (4_000, 4)] {
         host.elapse(after_ms).await;
         let timers = due_timers(&host).await;
         assert_eq!(timers[0].failures, failures);
     }
     host.elapse(3_600_000).await;
-    assert_eq!(due_timers(&host).await, [], "it is tried no more");
+    assert_eq!(due_timers(&host).await, [], "no more attempts");
     assert_eq!(parked(&host).await, 1);
     let shown = host.runtime.parked_work(&tenant()).await;
     let shown = shown.expect("the store answers");
@@ -105,7 +106,7 @@ async fn failing_timer_is_retried_with_backoff_and_then_parked() {
     let label = tandem_runtime::KindLabel { kind: "timer" };
     assert_eq!(text.get_or_create(&label).get(), 1);
 
-    // Asked for, it is tried at once, with a clean slate.
+    // A requested retry happens at once, with the failures reset.
     let stream = StreamId::of_run(&run);
     let stranger = TenantId::new("stranger");
     let refused = host.runtime.retry_parked(&stranger, &stream).await;
@@ -152,7 +153,7 @@ async fn store_outage_parks_nothing() {
     }
 }
 
-/// Panics the first times it is asked.
+/// Panics on the first calls.
 struct Panics(AtomicU32);
 
 #[async_trait]
@@ -161,7 +162,7 @@ impl Perform for Panics {
         let left = self.0.load(Ordering::Relaxed);
         if left > 0 {
             self.0.store(left - 1, Ordering::Relaxed);
-            panic!("as the test wants");
+            panic!("injected by the test");
         }
         EffectOutcome::Done {
             outputs: Object::new(),
@@ -205,7 +206,7 @@ async fn unreadable_outbox_entry_is_parked_at_once() {
     host.elapse(10_000).await;
     assert_eq!(parked(&host).await, 1);
     let next = host.store.next_due().await.expect("the store answers");
-    assert_eq!(next, None, "it is not tried again");
+    assert_eq!(next, None, "no retry");
 }
 
 #[test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Secrets never reach the store, and memory agrees with the log that lacks them.
+//! Secrets never reach the store, and the state in memory agrees with the redacted log.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn secret_in_inputs_and_outputs_is_redacted_before_it_is_stored() {
     let text = stored(&host, &run).await;
     assert!(!text.contains(SECRET) && !text.contains(TOKEN), "{text}");
     assert!(text.contains("[REDACTED:db]"));
-    // Still in memory, where the run was decided with the secret in it.
+    // From the cache, where the run was decided with the secret in it.
     let shown = host.runtime.observe(&tenant(), &run).await;
     let shown = shown.expect("the store answers").expect("the run exists");
     assert_eq!(shown.view, host.folded(&run).await.view());
@@ -117,7 +117,7 @@ async fn a_secret_reaches_neither_the_outbox_nor_a_child() {
 
 #[test(start_paused = true)]
 async fn names_and_ids_that_look_like_secrets_are_left_alone() {
-    // The first run's id is known, and so is the identity of its call.
+    // The id of the first run is predictable, and so is the id of its effect.
     let run = RunId::new("run-00000000-0000-7000-8000-000000000001");
     let node = NodeId::new("node-of-that-name");
     let effect = logical_invocation_id(&tenant(), &run, &node, 0, "tandem:http");
@@ -168,10 +168,10 @@ async fn secret_split_into_pieces_is_not_stored() {
     let host = host().await;
     let (head, tail) = SECRET.split_at(9);
     let put = json!({"action": "put", "key": "k", "valueFrom": "v", "tags": [tail, "crm"]});
-    // Not declared, so it may be of any type.
+    // Not declared, so it may have any type.
     let flow = wf("pieces").node("w", "vendor.tandem.memory", put);
     host.register(flow).await;
-    // Deep inside, under names that come in another order, and between a value and its tags.
+    // Nested, under keys in another order, and split between a value and its tags.
     for v in [
         json!([[{"a": [head]}], {"b": tail}]),
         json!({"z": head, "a": tail}),
@@ -207,12 +207,12 @@ async fn secret_split_into_pieces_is_not_stored() {
         let folded = host.folded(&run).await.view();
         let shown = host.runtime.observe(&tenant(), &run).await;
         let shown = shown.expect("the store answers").expect("the run exists");
-        assert_eq!(shown.view, folded, "{v}: the log is what the run knows");
+        assert_eq!(shown.view, folded, "{v}: cached and folded state agree");
     }
 }
 
-/// Texts that are a secret only by what stands before it, and texts that are none at all but would look
-/// like one if JSON were searched as text.
+/// `HIDDEN`: texts with a secret that is recognized only by what precedes it. `HARMLESS`: texts
+/// without a secret that would look like one if JSON were searched as text.
 const HIDDEN: [&str; 5] = [
     "config:\nsk-abcdefghijklmnopqrstuvwx",
     "\tsk-abcdefghijklmnopqrstuvwx",
@@ -256,7 +256,7 @@ async fn no_text_makes_create_decide_or_call_fail() {
             assert_eq!(
                 stored_value,
                 json!({"v": text, text: text}),
-                "stored as it is"
+                "stored unchanged"
             );
         } else {
             assert!(
@@ -316,10 +316,7 @@ async fn refusal_and_its_stored_response_quote_no_secret() {
         .idempotency_record(&key)
         .await
         .expect("the store answers");
-    let stored_value = stored_value
-        .expect("a refusal is stored_value")
-        .response
-        .body;
+    let stored_value = stored_value.expect("a refusal is stored").response.body;
     assert!(
         !stored_value.contains(TOKEN) && stored_value.contains("mode"),
         "{stored_value}"

@@ -1,4 +1,4 @@
-//! Documents under one id: whoever is first knows it, and nobody else does.
+//! Concurrent registrations and deletions under one id: exactly one of them reports the change.
 
 use serde_json::Value;
 use tandem_record::WorkflowId;
@@ -24,7 +24,7 @@ async fn of_two_concurrent_first_registrations_one_is_created() {
     ];
     for (other, expected) in table {
         let host = TestHost::new().await;
-        // Both have seen that there is none before either is durable.
+        // Both have read that there is no registration before either is durable.
         host.faults
             .next([InjectedFault::SlowBefore(10), InjectedFault::SlowBefore(20)]);
         let (first, second) = (wf("flow").noop("a").document(), other.document());

@@ -1,4 +1,4 @@
-//! How long ended runs keep their log, by workflow and tenant, and what proves what was removed.
+//! Retention of ended runs by workflow and tenant, and the hash that a purged log leaves.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -39,7 +39,7 @@ async fn stored(host: &TestHost, run: &RunId) -> StoredRun {
 async fn most_specific_retention_rule_applies() {
     let host = host().await;
     let mut runs = Vec::new();
-    // More than are removed at once, so that those kept longer stand in the way of the others.
+    // More than one batch, so that runs with a longer retention lie between the others.
     for n in 0..200 {
         let workflow = ["long", "brief", "other"][n % 3];
         let run = host.runtime.create_run(new_run(workflow, json!({})), None);

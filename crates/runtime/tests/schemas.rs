@@ -1,5 +1,5 @@
-//! Schemas in the runtime: documents of earlier releases stay readable, and work that is off the
-//! serving threads leads to the same facts.
+//! Schemas in the runtime: documents of earlier releases stay readable, and offloaded work leads to
+//! the same events.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tandem_store::{Commit, DefinitionRecord, Log, RegistryChange};
 use tandem_testkit::test_host::{TestHost, tenant};
 use tandem_testkit::{WorkflowBuilder, wf};
 
-/// Writes its input `value` to a channel with this schema, after a while.
+/// Writes its input `value` to a channel with this schema, after a delay.
 fn writes(schema: Value, default: Value) -> WorkflowBuilder {
     wf("writes")
         .variable("value", default)
@@ -24,7 +24,7 @@ fn writes(schema: Value, default: Value) -> WorkflowBuilder {
         .path("wait write")
 }
 
-/// What a release without limits would have stored.
+/// Stores a document as a release without limits would have stored it.
 async fn stored_before(host: &TestHost, document: &Value) {
     let change = RegistryChange::Register {
         owner: Some(tenant().into()),
@@ -66,7 +66,7 @@ async fn offloaded_decisions_produce_the_same_events() {
     let host = TestHost::new().await;
     host.register(writes(json!({"items": {"type": "integer"}}), json!([])))
         .await;
-    // Enough for a decision that is not made on a serving thread.
+    // Large enough for a decision that is offloaded.
     for (value, status) in [
         (json!(vec![1; 50_000]), RunStatus::Completed),
         (json!(vec!["x"; 50_000]), RunStatus::Failed),

@@ -1,4 +1,4 @@
-//! The end of a process that is asked to end.
+//! Graceful shutdown of a process.
 
 use serde_json::json;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What cannot be stored, what is read in pages, and what a large run leaves in the store.
+//! Decisions that cannot be stored, logs read in pages, and snapshots of large runs.
 
 use serde_json::{Value, json};
 use tandem_record::{Event, RecordedEvent, RunStatus, Seq, StreamId};
@@ -15,7 +15,7 @@ fn failure(log: &[RecordedEvent]) -> Option<String> {
     })
 }
 
-/// A decision the store refuses for good is not made again for ever: the run fails.
+/// A decision that the store refuses permanently is not retried forever: the run fails.
 #[test(start_paused = true)]
 async fn run_too_large_to_store_fails_and_clears_its_timer() {
     let host = TestHost::new().await;
@@ -27,13 +27,13 @@ async fn run_too_large_to_store_fails_and_clears_its_timer() {
     let log = host.log(&run).await;
     assert_eq!(failure(&log).as_deref(), Some("run_too_large_to_store"));
     assert_eq!(host.store.next_timer().await.unwrap(), None);
-    // Others are not touched.
+    // Other runs are not affected.
     let other = host.create("nap", json!({})).await;
     host.elapse(1_000).await;
     assert_eq!(host.status(&other).await, RunStatus::Completed);
 }
 
-/// The caller whose command cannot be stored is told, and the run has ended.
+/// The caller whose command cannot be stored gets an error, and the run has ended.
 #[test(start_paused = true)]
 async fn command_too_large_to_store_is_refused_and_fails_the_run() {
     let host = TestHost::new().await;
@@ -82,8 +82,8 @@ async fn pages_limited_by_bytes_return_the_whole_log_in_order() {
     assert_eq!(read, whole);
 }
 
-/// The snapshot is the state, so the bound on the state is its bound; and who reads the run after a
-/// restart finds it as it was.
+/// A snapshot holds the state, so the limit on the state limits the snapshot. A reader after a
+/// restart sees the same run.
 #[test(start_paused = true)]
 async fn a_run_over_its_budget_fails_and_leaves_no_large_snapshot() {
     let plan = TestHostBuilder {

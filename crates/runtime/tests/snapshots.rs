@@ -1,4 +1,4 @@
-//! What is stored in memory and in snapshots is a cache: used, and never believed over the log.
+//! The run cache and snapshots are caches: used, but the log is the truth.
 
 use serde_json::{Value, json};
 use tandem_record::{RunId, RunStatus, StreamId};
@@ -7,7 +7,7 @@ use tandem_testkit::test_host::{TestHost, TestHostBuilder, names, tenant};
 use tandem_testkit::wf;
 use tokio::test;
 
-/// A run with more events than a snapshot is worth, asleep at its end.
+/// A run with enough events for a snapshot, waiting for a timer at its end.
 async fn long_run(host: &TestHost) -> RunId {
     let flow = wf("long")
         .variable("v", json!("true"))
@@ -44,7 +44,7 @@ async fn replace_snapshot(host: &TestHost, run: &RunId, snapshot: SnapshotRecord
     host.store.commit(commit).await.expect("the store takes it");
 }
 
-/// The run's variable as a new process shows it.
+/// The run's variable as read by a new process.
 async fn shown_after_restart(host: &TestHost, run: &RunId) -> Value {
     let next = TestHostBuilder {
         store: host.store.clone(),
@@ -64,7 +64,7 @@ async fn long_log_is_folded_from_its_snapshot() {
     let run = long_run(&host).await;
     let mut stored = snapshot(&host, &run).await;
     assert!(stored.seq.0 >= 128);
-    // A mark only the snapshot bears shows whether it was read.
+    // A value that exists only in the snapshot shows whether the snapshot was read.
     stored.body = stored.body.replace("\"v\":\"true\"", "\"v\":\"marked\"");
     replace_snapshot(&host, &run, stored.clone()).await;
     assert_eq!(shown_after_restart(&host, &run).await, "marked");
@@ -73,7 +73,7 @@ async fn long_log_is_folded_from_its_snapshot() {
     assert_eq!(
         shown_after_restart(&host, &run).await,
         "true",
-        "of a format nobody knows"
+        "of an unknown format"
     );
 }
 
@@ -93,7 +93,7 @@ async fn run_continues_from_its_snapshot() {
     assert_eq!(shown.view, next.folded(&run).await.view());
 }
 
-/// The course of sixty runs that take turns, with room in memory for this many.
+/// Events of sixty interleaved runs, with a cache for this many.
 async fn event_names_of_runs(cached_runs: usize) -> Vec<Vec<String>> {
     let plan = TestHostBuilder {
         cached_runs,

@@ -1,4 +1,4 @@
-//! The timer loop in bad company.
+//! The timer loop with unreadable runs, a clock that goes back, and unknown commands.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ async fn unreadable_run_does_not_delay_timers_of_others() {
     }
 }
 
-/// Every other look at it shows an earlier time.
+/// A clock of which every second read returns an earlier time.
 struct WobblingClock {
     true_time: SimClock,
     looks: AtomicU32,
@@ -93,7 +93,7 @@ async fn timer_fired_too_early_is_set_again() {
 }
 
 #[test(start_paused = true)]
-async fn unknown_timer_command_leaves_the_timer_set() {
+async fn timer_command_before_its_due_time_leaves_the_timer_set() {
     let host = TestHost::new().await;
     host.register(wf("nap").delay("nap", 500)).await;
     let run = host.create("nap", json!({})).await;
@@ -103,7 +103,7 @@ async fn unknown_timer_command_leaves_the_timer_set() {
     };
     host.submit(&run, Command::FireTimer(key))
         .await
-        .expect("it is heard");
+        .expect("the command is handled");
     assert_eq!(host.ended(&run).await, RunStatus::Completed);
     let left = host.store.next_timer().await.expect("the store answers");
     assert_eq!(left, None);

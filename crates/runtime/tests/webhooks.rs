@@ -1,4 +1,4 @@
-//! Webhooks: decided with the event, delivered at least once, never in anybody's way.
+//! Webhooks: deliveries are decided with the event, made at least once, and never delay runs.
 
 use serde_json::json;
 use tandem_record::{Seq, TenantId, Timestamp, Webhook, WebhookId};
@@ -54,7 +54,7 @@ async fn status_of(host: &TestHost, id: &WebhookId) -> WebhookStatus {
     webhook_status(&found.health, host.runtime.clock().now())
 }
 
-/// Moves the clock past an open circuit and lets what is due happen.
+/// Moves the clock past an open circuit and waits for what is due.
 async fn advance_one_hour(host: &TestHost) {
     let ms = i64::try_from(HOUR + HOUR / 4).expect("it fits");
     host.runtime.advance_clock(ms).await.expect("it moves");
@@ -140,7 +140,7 @@ async fn deliveries_are_delayed_and_not_lost_while_a_target_is_down() {
     assert_eq!(
         host.webhook_sender.attempts().len(),
         tried,
-        "nobody knocks meanwhile"
+        "no attempts while it is open"
     );
     host.elapse(HOUR).await;
     let delivered: Vec<_> = host
@@ -173,7 +173,7 @@ async fn hanging_target_does_not_block_other_targets() {
     assert_eq!(host.webhook_sender.accepted(&well).len(), 100);
     assert!(host.webhook_sender.accepted(&stuck).is_empty());
     let waiting = log(&host, &stuck).await;
-    assert_eq!(waiting.len(), 100, "all of it is kept");
+    assert_eq!(waiting.len(), 100, "no delivery is lost");
 }
 
 #[test(start_paused = true)]
@@ -225,7 +225,7 @@ async fn deleted_webhook_receives_nothing() {
     host.elapse(2 * HOUR).await;
     assert!(
         host.webhook_sender.attempts().is_empty(),
-        "not even the one under way"
+        "not even the running delivery"
     );
     assert_eq!(host.store.depth().await.expect("it answers"), 0);
     let again = host.runtime.delete_webhook(&found.webhook, None).await;
@@ -288,7 +288,7 @@ async fn failed_record_of_a_delivery_does_not_repeat_the_delivery() {
 #[test(start_paused = true)]
 async fn delivery_added_while_the_outbox_entry_is_removed_is_still_sent() {
     let (host, id) = with_hook("wh-1").await;
-    // The run, the record of its delivery, and the end of the work, which takes its time.
+    // The run, the record of its delivery, and the removal of the entry, which is slow.
     let slow = InjectedFault::SlowBefore(50);
     host.faults
         .next([InjectedFault::None, InjectedFault::None, slow]);

@@ -1,9 +1,10 @@
-//! What applying a schema costs, for a value at each depth of an instance.
+//! The cost of applying a schema, for a value at each depth of an instance.
 //!
-//! For every part of the schema and every depth below the value it is applied to, the most work that
-//! a single value at that depth can cause is computed from the depth before it. References are
-//! expanded as often as they are used, because the validator evaluates them as often. The sums
-//! saturate: an exponential schema has a very large cost, not a slow estimate.
+//! For every part of the schema and every depth below the value it is applied to, this module
+//! computes the most work that a single value at that depth can cause, from the depth before it.
+//! References are expanded as often as they are used, because the validator evaluates them as
+//! often. The sums saturate: an exponential schema gets a very large cost, and the estimate stays
+//! fast.
 
 use crate::graph::{Graph, InPlace, Part};
 use crate::limits::{
@@ -13,8 +14,8 @@ use crate::limits::{
 use crate::measure::Shape;
 use crate::refusal::SchemaRefusal;
 
-/// Work for a value, for a byte, and for everything below. Then schemas applied inside each other
-/// down to this depth.
+/// Work for a value, for a byte, and for everything below. Then the number of schemas applied
+/// inside each other down to this depth.
 #[derive(Debug, Clone, Copy, Default)]
 struct Work {
     value: u64,
@@ -79,11 +80,11 @@ impl ByKind {
 /// What the validator does with a part.
 #[derive(Debug, Clone, Copy, Default)]
 struct Modes {
-    /// Whether a value fits.
+    /// Whether a value matches.
     fits: ByKind,
-    /// Which children were looked at, for `unevaluatedProperties` and `unevaluatedItems`.
+    /// Which children were evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
     marks: ByKind,
-    /// All errors of a value that does not fit.
+    /// All errors of a value that does not match.
     errors: ByKind,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Costs {
     errors: Vec<Work>,
     /// Whether nothing is applied below the last listed depth.
     ends: bool,
-    /// Errors are found without trying anything out first.
+    /// Errors are found without trying alternatives first.
     pub(crate) tries_nothing: bool,
 }
 
@@ -203,8 +204,8 @@ fn sum(costs: &[Work], shape: &Shape) -> Sum {
     sum
 }
 
-/// The work of one part at `depth`, given that of the parts it applies: at the same depth `here`
-/// for those in place, one depth less `above` for those of children.
+/// The work of one part at `depth`, computed from the parts it applies: `here` for parts applied in
+/// place at the same depth, `above` for parts applied to children at one depth less.
 fn apply(part: &Part, depth: usize, here: &[Modes], above: &[Modes]) -> Modes {
     let mut modes = Modes::default();
     if depth == 0 {
@@ -273,7 +274,7 @@ fn children(part: &Part, depth: usize, work: impl Fn(usize) -> Work) -> ByKind {
     }
 }
 
-/// Parts in an order in which each comes after those it applies in place. There is none if a part
+/// Orders parts so that each comes after those it applies in place. No such order exists if a part
 /// applies itself to the same value.
 fn in_place_order(parts: &[Part]) -> Result<Vec<usize>, SchemaRefusal> {
     let mut visit = Visit {

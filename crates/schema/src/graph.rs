@@ -1,6 +1,6 @@
-//! The parts of a schema and how they apply each other: at the same value, or at its children.
+//! The parts of a schema and how they apply each other: to the same value, or to its children.
 //!
-//! Reads the keywords of every draft alike. A keyword that a draft ignores makes the estimate larger,
+//! Reads the keywords of all drafts. A keyword that a draft ignores makes the estimate larger,
 //! never smaller.
 
 use crate::limits::{Budget, KEYWORD, MAX_SCHEMA_DEPTH};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) enum InPlace {
     /// Its errors are errors of the whole.
     Plain,
-    /// Tried out first. Its errors are collected by applying it again.
+    /// Tried first. Its errors are collected by applying it again.
     Tried,
 }
 
@@ -27,17 +27,17 @@ pub(crate) struct Part {
     pub(crate) value_work: u64,
     pub(crate) text_work: u64,
     pub(crate) name_work: u64,
-    /// Work for every value below, and an eighth of it for every byte: comparing them.
+    /// Work for every value below, and an eighth of it for every byte, to compare them.
     pub(crate) below_work: u64,
     pub(crate) in_place: Vec<(usize, InPlace)>,
     /// Members by name: only one of these applies to a child.
     pub(crate) named: Vec<usize>,
     /// Other schemas of members: all may apply to the same child.
     pub(crate) members: Vec<usize>,
-    /// Items by place: only one of these applies to a child.
+    /// Items by position: only one of these applies to a child.
     pub(crate) placed: Vec<usize>,
     pub(crate) items: Vec<usize>,
-    /// Asks which children its other keywords looked at, which applies those again.
+    /// Needs to know which children its other keywords evaluated, which applies those again.
     pub(crate) unevaluated: bool,
 }
 
@@ -75,7 +75,7 @@ impl Graph {
     }
 }
 
-/// About as many bytes as the schema has as text.
+/// Approximate size of the schema's text in bytes.
 fn size(value: &Value, depth: usize) -> Result<usize, SchemaRefusal> {
     if depth > MAX_SCHEMA_DEPTH {
         let message = format!("the schema is nested deeper than {MAX_SCHEMA_DEPTH} levels");
@@ -150,7 +150,7 @@ struct Uses {
 }
 
 impl<'a> Reader<'a, '_> {
-    /// The part of a schema, read later if it is new.
+    /// The part of a schema; it is read later if it is new.
     fn part(&mut self, schema: &'a Value, at: String) -> Result<usize, SchemaRefusal> {
         let address = std::ptr::from_ref(schema);
         if let Some(known) = self.part_by_address.get(&address) {
@@ -181,7 +181,8 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    /// A schema with an identifier of its own changes what references below it mean.
+    /// Refuses a schema with an identifier of its own: it would change what references below it
+    /// mean.
     fn refuse_embedded(
         &self,
         index: usize,

@@ -1,10 +1,10 @@
-//! JSON Schemas that somebody else wrote, made safe to compile and to evaluate.
+//! JSON Schemas from untrusted authors, made safe to compile and to evaluate.
 //!
 //! Owns: the limits of a schema, the estimate of what an evaluation costs, and the only use of the
 //! validator crate for schemas that authors, callers or packs supply.
 //!
-//! Refuses to know: workflows, runs, time. Nothing here reads a clock, so the same schema and value
-//! always give the same answer, on every host and in every replay.
+//! Does not depend on workflows, runs or time. Nothing here reads a clock, so the same schema and
+//! value always give the same answer, on every host and in every replay.
 //!
 //! Invariants:
 //! - A [`Schema`] compiles only if the work for any single value is bounded: linear-time patterns,

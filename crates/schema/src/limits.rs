@@ -2,18 +2,19 @@
 
 use crate::refusal::SchemaRefusal;
 
-/// Work of one evaluation. About a second in an optimised build at worst.
+/// Maximum work of one evaluation. At worst about a second in an optimised build.
 pub const MAX_WORK: u64 = 1_000_000_000;
-/// Work a schema may need for one value of an instance, its children not counted.
+/// Maximum work of a schema for one value of an instance, without its children.
 pub(crate) const MAX_VALUE_WORK: u64 = 2_000_000;
-/// Levels of a recursive schema that are held to [`MAX_VALUE_WORK`] when it is compiled. How deep
-/// an instance really is, is known only when it is evaluated.
+/// Levels of a recursive schema that are checked against [`MAX_VALUE_WORK`] when it is compiled.
+/// The real depth of an instance is known only when it is evaluated.
 pub(crate) const CHECKED_LEVELS: usize = 4;
-/// Work for collecting errors. Every error costs at least [`KEYWORD`], so this bounds their number.
+/// Maximum work for collecting errors. Every error costs at least [`KEYWORD`], so this limits their
+/// number.
 pub(crate) const MAX_ERROR_WORK: u64 = 8_000_000;
 /// Levels of an instance. JSON is read to 127 levels.
 pub(crate) const MAX_INSTANCE_DEPTH: usize = 128;
-/// Schemas applied inside each other at the deepest point of an evaluation: bounds the stack.
+/// Schemas applied inside each other at the deepest point of an evaluation: limits the stack.
 pub(crate) const MAX_STACK: u64 = 600;
 
 /// Levels of the schema document.
@@ -24,7 +25,7 @@ pub(crate) const MAX_CHAIN: usize = 64;
 pub(crate) const MAX_PATTERN_TEXT: usize = 16 * 1024;
 /// Size of one compiled pattern in bytes.
 pub(crate) const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
-/// Size of what matches backwards, which may be larger than what was measured.
+/// Maximum size of the backward matcher, which may be larger than what was measured.
 pub(crate) const MAX_BACKWARD_BYTES: usize = 8 * MAX_PATTERN_BYTES;
 /// Memory that one pattern may use to match faster, for each thread that matches.
 pub(crate) const PATTERN_CACHE_BYTES: usize = 256 * 1024;
@@ -35,7 +36,7 @@ const MAX_SUBSCHEMAS: usize = 5_000;
 const MAX_SCHEMA_BYTES: usize = 512 * 1024;
 const MAX_ALL_PATTERN_BYTES: usize = 4 * 1024 * 1024;
 
-/// Work of looking at one keyword.
+/// Work of evaluating one keyword.
 pub(crate) const KEYWORD: u64 = 32;
 /// Work of one step of a pattern: one state, one byte.
 pub(crate) const PATTERN_STEP: u64 = 4;
@@ -47,7 +48,7 @@ pub struct Budget {
     schema_bytes: usize,
     patterns: usize,
     pattern_bytes: usize,
-    /// The patterns were too large together: no other is compiled only to find that out again.
+    /// The patterns together were too large: no further pattern is compiled.
     patterns_too_large: bool,
 }
 

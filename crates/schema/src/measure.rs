@@ -3,8 +3,8 @@
 use crate::limits::MAX_INSTANCE_DEPTH;
 use serde_json::Value;
 
-/// How many values and how many bytes of text lie at each depth. The name of a member counts as
-/// text at the depth of its value.
+/// How many values and how many bytes of text there are at each depth. The name of a member counts
+/// as text at the depth of its value.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) values: [u64; MAX_INSTANCE_DEPTH],
@@ -14,7 +14,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// `None` when the instance is nested too deep to be evaluated.
+    /// `None` when the instance is nested too deeply to be evaluated.
     pub(crate) fn of(instance: &Value) -> Option<Self> {
         let mut shape = Self {
             values: [0; MAX_INSTANCE_DEPTH],

@@ -1,4 +1,4 @@
-//! Patterns that match in linear time, and what they cost.
+//! Patterns that match in linear time, and their cost.
 
 use crate::limits::{
     Budget, MAX_BACKWARD_BYTES, MAX_PATTERN_BYTES, MAX_PATTERN_TEXT, MAX_WORK, PATTERN_CACHE_BYTES,
@@ -18,7 +18,7 @@ pub(crate) struct PatternCost {
     pub(crate) bytes: usize,
 }
 
-/// Compiles a pattern to learn what it costs. Nothing of it is kept: the validator compiles it again
+/// Compiles a pattern to measure its cost. The result is discarded: the validator compiles it again
 /// in its own way, under the same size limit.
 pub(crate) fn check(pattern: &str, at: &str) -> Result<PatternCost, SchemaRefusal> {
     let shown = shorten(pattern);
@@ -44,7 +44,7 @@ pub(crate) fn check(pattern: &str, at: &str) -> Result<PatternCost, SchemaRefusa
     })
 }
 
-/// `None` instead of a message when it is no regular expression.
+/// `None` instead of a message when it is not a regular expression.
 fn measure(pattern: &str) -> Result<PatternCost, Option<String>> {
     let config = NFA::config().nfa_size_limit(Some(MAX_PATTERN_BYTES));
     let built = Compiler::new().configure(config).build(pattern);
@@ -64,7 +64,8 @@ fn measure(pattern: &str) -> Result<PatternCost, Option<String>> {
     })
 }
 
-/// A pattern outside of schemas, in the syntax of the `regex` crate. It counts as one of its document.
+/// A pattern outside of schemas, in the syntax of the `regex` crate. It counts towards the limits
+/// of its document.
 #[derive(Debug)]
 pub struct Pattern {
     regex: Regex,
@@ -99,7 +100,7 @@ impl Pattern {
         })
     }
 
-    /// Bytes of memory it takes, about.
+    /// Approximate bytes of memory it takes.
     pub fn weight(&self) -> usize {
         4 * self.bytes + PATTERN_CACHE_BYTES / 8
     }
@@ -118,7 +119,7 @@ impl Pattern {
     }
 }
 
-/// What a pattern uses that only a backtracking engine understands.
+/// Syntax in a pattern that only a backtracking engine supports.
 fn not_linear(pattern: &str) -> Option<&'static str> {
     let bytes = pattern.as_bytes();
     let mut in_class = false;

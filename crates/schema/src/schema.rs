@@ -10,7 +10,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use std::fmt::{self, Write};
 
-/// Characters of a message about one error.
+/// Maximum characters of a message about one error.
 const MAX_MESSAGE: usize = 300;
 
 pub struct Schema {
@@ -25,7 +25,7 @@ enum Form {
         /// The host's own schema: its errors are always listed.
         own: bool,
     },
-    /// Accepted by an earlier version of the host. No value fits.
+    /// Accepted by an earlier version of the host. No value matches.
     Refused(SchemaRefusal),
 }
 
@@ -33,18 +33,18 @@ enum Form {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValidationFailure<T> {
     Errors(Vec<T>),
-    /// It does not fit, and saying where would take too much work.
+    /// It does not match, and listing the errors would take too much work.
     Unlisted,
     /// Checking it would take too much work. It was not checked.
     TooMuchWork,
-    /// The schema itself is not accepted any more.
+    /// The schema itself is no longer accepted.
     SchemaRefused(SchemaRefusal),
-    /// There is not enough time left where this was asked; the [`Meter`] tells. Not an answer.
+    /// The work limit of this place is used up; the [`Meter`] records it. Not a result.
     Deferred,
 }
 
 impl<T> ValidationFailure<T> {
-    /// The code of a failure that says nothing about the value.
+    /// The code of a failure that is not about the value.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Errors(_) | Self::Unlisted => None,
@@ -53,7 +53,7 @@ impl<T> ValidationFailure<T> {
         }
     }
 
-    /// What to say where no errors are listed.
+    /// The message where no errors are listed.
     pub fn message(&self) -> String {
         match self {
             Self::Errors(_) | Self::Unlisted => "does not fit the schema".to_owned(),
@@ -69,7 +69,7 @@ impl<T> ValidationFailure<T> {
 }
 
 impl Schema {
-    /// Compiles a schema within what its document may use.
+    /// Compiles a schema within the budget of its document.
     pub fn compile(document: &Value, budget: &mut Budget) -> Result<Self, SchemaRefusal> {
         let graph = Graph::read(document, budget)?;
         let costs = Costs::of(&graph)?;
@@ -107,7 +107,7 @@ impl Schema {
         schema
     }
 
-    /// Stands for a schema that was accepted once and is not any more.
+    /// Stands for a schema that was accepted earlier and no longer is.
     pub fn refused(why: SchemaRefusal) -> Self {
         Self {
             form: Form::Refused(why),
@@ -115,12 +115,12 @@ impl Schema {
         }
     }
 
-    /// Bytes of memory it takes, about.
+    /// Approximate bytes of memory it takes.
     pub fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Whether a value fits.
+    /// Whether a value matches.
     pub fn fits(&self, value: &Value, meter: &Meter) -> Result<bool, ValidationFailure<()>> {
         let (validator, _, _) = self.admitted(value, meter)?;
         Ok(validator.is_valid(value))
@@ -138,7 +138,7 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
-        // The crate collects all errors before it hands out the first.
+        // The crate collects all errors before it returns the first.
         if estimate.errors.is_some() {
             let errors = validator.iter_errors(value).take(max);
             return Err(ValidationFailure::Errors(
@@ -151,7 +151,7 @@ impl Schema {
         Err(ValidationFailure::Unlisted)
     }
 
-    /// What evaluates the value, if it may be evaluated at all and here.
+    /// The validator, if the value may be evaluated at all and here.
     fn admitted<T>(
         &self,
         value: &Value,
@@ -182,7 +182,7 @@ impl Schema {
 
 fn weight(graph: &Graph) -> usize {
     let parts = graph.parts.iter().map(|part| part.at.len() + 512);
-    // Each pattern is compiled for both directions, and remembers what it has matched.
+    // Each pattern is compiled for both directions, and caches what it has matched.
     let patterns = 4 * graph.pattern_bytes + graph.patterns * PATTERN_CACHE_BYTES / 8;
     parts.sum::<usize>() + patterns
 }
@@ -197,7 +197,7 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// What an error says. Messages quote the value at fault; a large one is not written out.
+/// The message of an error. Messages quote the wrong value; a large one is shortened.
 pub fn short_message(error: &ValidationError<'_>) -> String {
     let mut text = Limited {
         text: String::new(),

@@ -1,5 +1,5 @@
-//! How many small runs the store can take in a second: 64 callers, each commit a new stream with
-//! five events of about 300 bytes and its run row.
+//! Measures how many small runs the store takes per second: 64 callers, each commit a new stream
+//! with five events of about 300 bytes and its run row.
 //!
 //! `cargo run --release -p tandem-store-sqlite --example commits [-- <seconds> [<directory>]]`
 
@@ -75,7 +75,7 @@ async fn main() {
                 while Instant::now() < end {
                     let (run, commit) = small_run();
                     let asked = Instant::now();
-                    store.commit(commit).await.expect("the commit is in order");
+                    store.commit(commit).await.expect("the commit is valid");
                     waits.push(asked.elapsed());
                     last = Some(run);
                 }

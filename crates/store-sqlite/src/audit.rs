@@ -1,5 +1,5 @@
-//! The audit chain and its checkpoints. Appended inside the writer's transaction; the schema
-//! refuses every other change.
+//! The audit chain and its checkpoints. Entries are appended inside the writer's transaction; the
+//! schema rejects every other change.
 
 use crate::SqliteStore;
 use crate::statement_cache::StatementCache;
@@ -9,17 +9,17 @@ use tandem_record::InterruptId;
 use tandem_store::audit::Hash;
 use tandem_store::{Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Fault};
 
-/// The end of the chain as the writer knows it. Kept in memory from one commit to the next and
-/// written once for each transaction, however many entries it brings; forgotten when one fails.
+/// The writer's copy of the end of the chain. Kept in memory between commits and written once per
+/// transaction, however many entries the transaction has; dropped when a transaction fails.
 #[derive(Default)]
 pub(crate) struct Chain {
-    /// `None` until it was looked up.
+    /// `None` until it is read.
     end: Option<Option<AuditHead>>,
     grown: bool,
 }
 
 impl Chain {
-    /// Gives each draft its place at the end of the chain.
+    /// Appends each draft at the end of the chain.
     pub(crate) fn append(
         &mut self,
         statements: &mut StatementCache<'_>,
@@ -44,7 +44,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Before the transaction commits.
+    /// Call before the transaction commits.
     pub(crate) fn save_head(&mut self, connection: &Connection) -> Result<()> {
         let end = self.end.flatten();
         let Some(end) = end.filter(|_| std::mem::take(&mut self.grown)) else {
@@ -72,7 +72,7 @@ fn head(connection: &Connection) -> Result<Option<AuditHead>> {
         .optional()
 }
 
-/// As bytes: text that somebody made unreadable is for the checker to find, not to fail on.
+/// As bytes: a text that was made unreadable must reach the verifier instead of failing here.
 fn entry(row: &Row<'_>) -> Result<AuditRow> {
     Ok(AuditRow {
         seq: numbered(row)?,
@@ -89,12 +89,12 @@ fn checkpoint(row: &Row<'_>) -> Result<Checkpoint> {
     })
 }
 
-/// Beyond what a row can be numbered with is beyond the last one.
+/// A sequence beyond the integer range is beyond the last row.
 fn place(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// The sequence in the first column. None of ours is negative.
+/// The sequence in the first column. It is never negative.
 fn numbered(row: &Row<'_>) -> Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0))
 }

@@ -1,10 +1,10 @@
-//! Moves what the WAL gathered into the database file, on a thread and a connection of its own so
-//! that committers do not wait for it.
+//! Moves the pages of the WAL into the database file, on its own thread and connection, so that
+//! committers do not wait for it.
 //!
-//! A WAL can start over only in a moment when all of it has been moved. Under steady load the
-//! thread alone never finds that moment, so beyond [`HARD`] pages the writer moves the rest itself
-//! between two batches, right after the thread moved nearly all of it. That bounds the file, and
-//! committers seldom wait, and not for long.
+//! A WAL can start over only at a moment when all of it has been moved. Under steady load the
+//! thread alone never finds that moment, so above [`HARD`] pages the writer moves the rest itself
+//! between two batches, right after the thread moved nearly all of it. That limits the size of the
+//! file, and committers wait rarely and briefly.
 
 use crate::connection;
 use rusqlite::Connection;
@@ -16,13 +16,13 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use tandem_store::Fault;
 
-/// Pages in the WAL between two calls for the thread: 4 MiB.
+/// Pages in the WAL between two wake-ups of the thread: 4 MiB.
 const SOFT: usize = 1_000;
 
-/// Pages in the WAL from which on the writer steps in: 64 MiB.
+/// Pages in the WAL above which the writer moves the rest: 64 MiB.
 const HARD: usize = 16_000;
 
-/// Pages the thread may have left when it does, unless the WAL has twice as many as it should.
+/// Pages the thread may have left at that time, unless the WAL is twice as large as it should be.
 const REST: usize = 500;
 
 pub(crate) struct Checkpointer {
@@ -30,16 +30,16 @@ pub(crate) struct Checkpointer {
     thread: JoinHandle<()>,
     /// Pages in the WAL after the last commit.
     pages: Arc<AtomicUsize>,
-    /// How many of them the thread had moved when it last did.
+    /// How many of them the thread had moved in its last checkpoint.
     moved: Arc<AtomicUsize>,
-    /// What `pages` was when the wake last rang.
+    /// Value of `pages` at the last wake-up.
     pages_at_wake: usize,
 }
 
 impl Checkpointer {
     pub(crate) fn start(path: &Path) -> Result<Self, Fault> {
         let connection = connection::open_read_write(path)?;
-        // One place: ringing while a ring waits adds nothing.
+        // Capacity 1: a second wake-up while one is pending has no effect.
         let (wake, wakeups) = sync_channel(1);
         let moved = Arc::<AtomicUsize>::default();
         let moved_by_thread = Arc::clone(&moved);
@@ -90,7 +90,7 @@ impl Checkpointer {
     pub(crate) fn finish(self, writer: Connection) {
         drop(self.wake);
         let _ = self.thread.join();
-        // What cannot be moved now stays in the WAL and is found there by the next process.
+        // Pages that cannot be moved now stay in the WAL; the next process finds them there.
         let _ = checkpoint(&writer, "PRAGMA wal_checkpoint(TRUNCATE)");
         let _ = writer.close();
     }
@@ -98,15 +98,15 @@ impl Checkpointer {
 
 /// Moves what an earlier process left in the WAL, before anything is added to it.
 ///
-/// That process may have ended because an fsync failed. What it wrote can then still be read, because the
-/// system has it in memory, but may never reach the disk. A commit added behind it would be lost with it
-/// when the power goes. Moving writes all of it again, to another file, and syncs that.
+/// That process may have ended because an fsync failed. Its writes can then still be read from the
+/// system's memory, but may never reach the disk. A commit added behind them would be lost with
+/// them at a power failure. Moving writes all of it again, to another file, and syncs that file.
 pub(crate) fn checkpoint_leftover_wal(connection: &Connection) -> rusqlite::Result<()> {
     checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
 }
 
-/// Moves what no reader or writer is in the way of, and says how many pages of the WAL are moved by
-/// now. Failing costs nothing but a longer WAL: a full disk or a damaged file shows in the commits
+/// Moves all pages that no reader or writer blocks, and returns how many pages of the WAL are
+/// moved. A failure only makes the WAL longer: a full disk or a damaged file also fails the commits
 /// themselves.
 fn passive(connection: &Connection) -> usize {
     checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)").unwrap_or(0)

@@ -1,5 +1,5 @@
-//! One commit inside the writer's transaction: everything is looked at before anything is written,
-//! so a refusal leaves no trace without a savepoint.
+//! One commit inside the writer's transaction. Everything is validated before anything is written,
+//! so a refused commit changes nothing and needs no savepoint.
 
 use crate::compression::CompressedTexts;
 use crate::events::{self, StreamHead};
@@ -45,7 +45,7 @@ impl Log for SqliteStore {
     }
 }
 
-/// Where each append goes, or why the commit cannot be made.
+/// The position of each append, or why the commit is refused.
 fn validate(tx: &mut WriteTransaction<'_>, commit: &Commit) -> Result<Vec<StreamHead>, JobError> {
     for guard in &commit.guards {
         check_guard(tx.connection, guard)?;
@@ -57,7 +57,7 @@ fn validate(tx: &mut WriteTransaction<'_>, commit: &Commit) -> Result<Vec<Stream
     }
     let mut heads: Vec<StreamHead> = Vec::with_capacity(commit.appends.len());
     for append in &commit.appends {
-        // A later append of the same commit stands on the earlier one.
+        // A later append of the same commit builds on the earlier one.
         let earlier = commit.appends[..heads.len()]
             .iter()
             .rposition(|earlier| earlier.stream == append.stream);
@@ -129,7 +129,7 @@ fn check_guard(connection: &Connection, guard: &CommitGuard) -> Result<(), JobEr
     Ok(())
 }
 
-/// The last place taken in the memory journal, if any was.
+/// Returns the last used position of the memory journal, if any.
 fn write(
     statements: &mut StatementCache<'_>,
     commit: &Commit,

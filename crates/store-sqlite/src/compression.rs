@@ -1,20 +1,20 @@
-//! Large texts are stored compressed (zstd), as a blob in a column that otherwise holds text.
+//! Large texts are stored compressed (zstd), in the column `compressed`; the text column is empty then.
 //!
-//! A commit is compressed by its caller before it is queued, so that the writer thread, which everybody waits
-//! for, moves fewer bytes through the WAL. See ADR 0019.
+//! A caller compresses its commit before it is queued, so that the writer thread, which all callers
+//! share, moves fewer bytes through the WAL. See ADR 0019.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use tandem_store::Append;
 
-/// Texts up to this size are stored as they are: they fit into a few pages.
+/// Texts up to this size are stored uncompressed: they fit into a few pages.
 const MIN_BYTES: usize = 16 * 1024;
 
 /// The fastest level. Most of the gain comes from repeated text, which every level finds.
 const LEVEL: i32 = 1;
 
-/// The large texts of a commit, compressed. A text that does not shrink is not among them.
+/// The large texts of a commit, compressed. A text that does not shrink is not included.
 #[derive(Default)]
 pub(crate) struct CompressedTexts {
     events: HashMap<(usize, usize), Vec<u8>>,
@@ -43,7 +43,7 @@ impl CompressedTexts {
         if text.len() <= MIN_BYTES {
             return None;
         }
-        // Failing costs nothing but space.
+        // A failure only costs space.
         let compressed = zstd::bulk::compress(text.as_bytes(), LEVEL).ok()?;
         let saved = text.len().checked_sub(compressed.len())?;
         self.saved_bytes += saved;
@@ -58,13 +58,13 @@ impl CompressedTexts {
         self.snapshots.get(&append).map(Vec::as_slice)
     }
 
-    /// Bytes the writer does not have to write.
+    /// Bytes saved for the writer.
     pub(crate) fn saved_bytes(&self) -> usize {
         self.saved_bytes
     }
 }
 
-/// A stored text, decompressed if it is a blob.
+/// A stored text, read as `coalesce(compressed, text)`.
 pub(crate) fn text(stored: ValueRef<'_>) -> FromSqlResult<Cow<'_, str>> {
     match stored {
         ValueRef::Blob(compressed) => {

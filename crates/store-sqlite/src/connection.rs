@@ -1,4 +1,4 @@
-//! How connections are opened and tuned.
+//! Opens and configures connections.
 
 use crate::fault;
 use crate::options::Options;
@@ -10,13 +10,13 @@ use tandem_store::Fault;
 /// More than the distinct statements of any one connection.
 const STATEMENTS: usize = 96;
 
-/// Only a program that is not ours can make us wait; then a while is worth it.
+/// Wait for locks of other programs: only those can block us.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// A WAL that outgrew this is cut back when it starts over.
+/// A WAL larger than this is truncated when it starts over.
 const WAL_LIMIT_BYTES: i64 = 96 * 1024 * 1024;
 
-/// For the writer, before anything is known about the file.
+/// For the writer, before the file is checked.
 pub(crate) fn create(path: &Path) -> Result<Connection, Fault> {
     open(
         path,
@@ -51,7 +51,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
         .map_err(|error| fault::describe(path, error))
 }
 
-/// After the file proved to be ours.
+/// Call after the file was accepted.
 pub(crate) fn set_up_writer(
     connection: &Connection,
     path: &Path,
@@ -72,7 +72,7 @@ fn set_cache(connection: &Connection, kib: u32) -> Result<()> {
 }
 
 pub(crate) fn cap_size(connection: &Connection, max_bytes: Option<u64>) -> Result<()> {
-    /// SQLite's own bound.
+    /// SQLite's own limit.
     const MOST: u64 = 4_294_967_294;
     let page: u64 = connection.pragma_query_value(None, "page_size", |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)

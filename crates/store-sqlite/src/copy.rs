@@ -1,33 +1,35 @@
-//! A copy of a database, also of one a server is writing to: what was confirmed before the copy began
-//! is in it, and the writer never waits.
+//! A copy of a database, also while a server writes to it. Everything confirmed before the copy
+//! started is in it, and the writer never waits.
 //!
-//! The copy appears under its name at once and complete, or not at all: it is made beside it,
-//! checked, synced and renamed.
+//! The copy appears under its final name only when it is complete: it is written to a temporary
+//! file, checked, synced and renamed.
 
 use crate::connection;
 use crate::fault;
 use crate::lock::{Lock, check_no_hard_links};
+use crate::marker::{self, Marker};
 use crate::migrations::{CURRENT, Header};
-use crate::{marker, private};
+use crate::private;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tandem_store::Fault;
 
-/// Pages copied between two words about progress: 4 MiB.
+/// Pages copied between two progress reports: 4 MiB.
 const PAGES: i32 = 1024;
-/// A program that is not ours may hold the file for a moment.
+/// Retries while another program holds the file.
 const WAITS: u32 = 500;
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Called with what was done of how much, in bytes.
+/// Called with the bytes done and the total.
 pub type ProgressCallback<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// Copies the database `from` to the file `to` and gives its size. `replace` permits taking the
 /// place of a file. Faults: `target_exists`, `locked` (a server uses what would be replaced), and those of
-/// opening a database.
+/// opening a database, `data_missing` with them.
 pub fn backup(
     from: &Path,
     to: &Path,
@@ -37,7 +39,7 @@ pub fn backup(
     if to.exists() && !replace {
         return Err(target_exists(to));
     }
-    // What was made by a server has a lock beside it; a backup has none, and gets none.
+    // A server's database has a lock file beside it. A backup has none, and gets none.
     let _lock = match Lock::path(to).exists() {
         true => Some(Lock::take(to)?),
         false => None,
@@ -45,7 +47,7 @@ pub fn backup(
     copy(from, to, on_progress)
 }
 
-/// The other way: makes the database `to` of a backup. A file that holds anything is not touched.
+/// The reverse: makes the database `to` from a backup. A file with any content is not changed.
 pub fn restore(
     from: &Path,
     to: &Path,
@@ -74,29 +76,40 @@ fn copy(from: &Path, to: &Path, on_progress: &mut ProgressCallback<'_>) -> Resul
     part.finish(to)
 }
 
-/// Opens somebody's database to read it, beside whoever writes it. It must be one of ours.
+/// Opens somebody's database to read it, beside whoever writes it. It must be one of ours, and must
+/// not have lost commits.
 pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, Fault> {
+    let marker = Marker::of(path);
+    // Before the database: a server beside us moves both.
+    let claim = marker.claim();
+    marker.check_file(path)?;
     if !path.exists() {
         let message = format!("{}: there is no such file", path.display());
         return Err(Fault::permanent("io", message));
     }
     check_no_hard_links(path)?;
-    // Whoever may write also tidies up when it is the last to close.
+    // A connection that may write also cleans up when it is the last to close.
     let connection = connection::open_read_write(path)
         .or_else(|_| connection::read_only(path, &crate::Options::default()))?;
     let described = |error| fault::describe(path, error);
+    // Not before it is accepted: what is left of the write-ahead log may be needed.
+    let keep_wal =
+        |keep| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
+    keep_wal(true).map_err(described)?;
     let header = Header::read(&connection).map_err(described)?;
     header.accept(path)?;
+    marker.compare(claim, &connection, header.is_blank(), path)?;
     if header.is_blank() {
         let message = format!("{} is empty", path.display());
         return Err(Fault::permanent("corrupt", message));
     }
+    keep_wal(false).map_err(described)?;
     let only_read = connection.pragma_update(None, "query_only", true);
     only_read.map_err(described)?;
     Ok(connection)
 }
 
-/// The same for whoever knows the tables of this release alone.
+/// The same for readers that know only the tables of this release.
 pub(crate) fn open_current_for_reading(path: &Path) -> Result<Connection, Fault> {
     let connection = open_for_reading(path)?;
     let header = Header::read(&connection).map_err(|error| fault::describe(path, error))?;
@@ -112,7 +125,7 @@ pub(crate) fn open_current_for_reading(path: &Path) -> Result<Connection, Fault>
     Err(Fault::permanent("older_schema", message))
 }
 
-/// One read transaction around all steps: without it a backup would start over with every commit
+/// One read transaction around all steps: without it the backup would start over with every commit
 /// of the server.
 fn fill(
     source: &Connection,
@@ -144,7 +157,7 @@ fn fill(
     }
 }
 
-/// Every page, every index: a backup is of no use if it is found damaged when it is needed.
+/// Checks every page and every index: a backup that is damaged when it is needed is useless.
 fn check(copy: &Connection, path: &Path) -> Result<(), Fault> {
     let verdict: Result<String> = copy.query_row("PRAGMA integrity_check(1)", (), |row| row.get(0));
     match verdict
@@ -164,8 +177,8 @@ fn target_exists(path: &Path) -> Fault {
     Fault::permanent("target_exists", message)
 }
 
-/// A file on its way to its name, which only its owner may read. Taken away again unless it gets
-/// there.
+/// A file that gets its final name only when it is complete; only its owner may read it. Deleted
+/// unless it is finished.
 pub struct PartialFile {
     path: PathBuf,
 }
@@ -190,12 +203,12 @@ impl PartialFile {
         &self.path
     }
 
-    /// Gives it its name, once it is on disk. The answer is its size.
+    /// Syncs the file and gives it its final name. Returns its size.
     pub fn finish(self, target: &Path) -> Result<u64, Fault> {
         let moved = || -> std::io::Result<u64> {
             let file = File::open(&self.path)?;
             file.sync_all()?;
-            // Left by what is replaced, and no part of what replaces it.
+            // These belong to the replaced file, not to the new one.
             for ending in ["-wal", "-shm", marker::ENDING] {
                 let _ = fs::remove_file(with_suffix(target, ending));
             }

@@ -1,5 +1,5 @@
-//! Workflow documents by content, and what an id means to whom. Documents are never deleted: a run
-//! may pin any of them.
+//! Workflow documents by content, and the document each id stands for. Documents are never deleted:
+//! a run may pin any of them.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
@@ -46,7 +46,7 @@ fn workspace(owner: Option<&Partition>) -> Option<&str> {
     owner?.workspace.as_ref().map(AsRef::as_ref)
 }
 
-/// The document a workspace or a tenant itself, or everybody, has under an id.
+/// The document registered under an id for a workspace, a tenant, or as shared.
 pub(crate) fn registered_hash(
     connection: &Connection,
     owner: Option<&Partition>,
@@ -56,7 +56,7 @@ pub(crate) fn registered_hash(
     Ok(found.map(|registered| registered.hash))
 }
 
-/// One statement for each kind of owner: each finds its row in the index made for it.
+/// One statement for each kind of owner, each with its own index.
 macro_rules! where_owned {
     (shared) => {
         " WHERE tenant IS NULL AND workflow = ?1"
@@ -146,8 +146,8 @@ fn find(
     }
 }
 
-/// What is shared comes first, then what is of the tenant: the nearer document takes the place of
-/// the farther.
+/// Shared documents come first, then the tenant's: the more specific document replaces the less
+/// specific one.
 fn list(connection: &Connection, owner: &Partition) -> Result<Vec<RegisteredWorkflow>> {
     let mut select = connection.prepare_cached(concat!(
         select!(),

@@ -1,41 +1,41 @@
-//! Streams, their events and their snapshots. A stream's head is kept beside its name, so that
+//! Streams, their events and their snapshots. A stream's head is stored beside its name, so that
 //! checking an expected position is one lookup.
 //!
-//! Events that are appended together, at the same moment, share a row: their bodies one after the
-//! other, parted by a character no JSON text contains. A row's place is its stream's number and the
+//! Events that are appended together, at the same time, share a row: their bodies are joined with a
+//! separator that no JSON text contains. A row's key (`place`) is its stream's number and the
 //! sequence of its *last* event in one integer, so that the rows after any sequence are one range.
-//! A large event has a row of its own and is stored compressed.
+//! A large event has its own row and is stored compressed.
 
 use crate::SqliteStore;
 use crate::compression::{self, CompressedTexts, StoredText};
 use crate::statement_cache::StatementCache;
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use tandem_record::{Seq, StreamId, Timestamp};
 use tandem_store::{
     Append, Fault, NewEvent, PageLimit, ReadLog, SnapshotRecord, StoredEvent, StreamSlice,
 };
 
-/// Between the bodies of a row. JSON escapes control characters, so no body has it.
+/// Separator between the bodies of a row. JSON escapes control characters, so no body contains it.
 const SEPARATOR: char = '\u{1e}';
 
-/// Bits of a place that hold the sequence: 16 million events a stream.
+/// Bits of a place that hold the sequence: 16 million events per stream.
 pub(crate) const SEQ_BITS: u32 = 24;
 
-/// Bytes of bodies in one row, unless one body alone has more: a row fits into a page, and who reads
-/// one event reads little more.
+/// Limit of body bytes in one row, unless one body alone is larger: a row fits into a page, and a
+/// reader of one event reads little more.
 const ROW_BYTES: usize = 3_000;
 
-/// Where an append begins.
+/// Where an append starts.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamHead {
     pub(crate) stream_no: i64,
-    /// `None` for a stream about to begin.
+    /// `None` for a new stream.
     pub(crate) head: Option<Seq>,
 }
 
 impl StreamHead {
-    /// Where the next append of the same stream begins.
+    /// Where the next append of the same stream starts.
     pub(crate) fn after(self, append: &Append) -> Self {
         let length = self.first() + append.events.len() as u64;
         Self {
@@ -73,14 +73,14 @@ fn query_head(find: &mut Statement<'_>, stream: &StreamId) -> Result<Option<Stre
     .optional()
 }
 
-/// Every stream with a number of its own has an event, so the last event belongs to the newest.
+/// Every stream with its own number has an event, so the last event belongs to the newest stream.
 pub(crate) fn last_stream_no(connection: &Connection) -> Result<i64> {
     let last: Option<i64> =
         connection.query_row("SELECT max(place) FROM events", (), |row| row.get(0))?;
     Ok(last.map_or(0, |place| place >> SEQ_BITS))
 }
 
-/// Where a row lies whose last event is this one.
+/// The place of a row with this last event.
 pub(crate) fn place(stream_no: i64, last: u64) -> i64 {
     (stream_no << SEQ_BITS) | last as i64
 }
@@ -90,7 +90,7 @@ fn places(stream_no: i64) -> (i64, i64) {
     (place(stream_no, 0), place(stream_no + 1, 0) - 1)
 }
 
-/// Refuses what cannot be stored so that it can be read again.
+/// Refuses events that could not be read back.
 pub(crate) fn check(place: StreamHead, append: &Append) -> Result<(), Fault> {
     let stream = &append.stream;
     if place.first() + append.events.len() as u64 > 1 << SEQ_BITS {
@@ -111,6 +111,10 @@ pub(crate) fn check(place: StreamHead, append: &Append) -> Result<(), Fault> {
     Ok(())
 }
 
+const INSERT: &str = "INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)";
+const INSERT_COMPRESSED: &str =
+    "INSERT INTO events (place, at, bodies, compressed) VALUES (?1, ?2, '', ?3)";
+
 pub(crate) fn append(
     statements: &mut StatementCache<'_>,
     place: StreamHead,
@@ -128,8 +132,6 @@ pub(crate) fn append(
                 .get("UPDATE streams SET head = ?2 WHERE stream = ?1")?
                 .execute(params![append.stream.as_str(), head])?,
         };
-        let insert =
-            statements.get("INSERT INTO events (place, at, bodies) VALUES (?1, ?2, ?3)")?;
         let mut stored = 0;
         for row in group_into_rows(&append.events) {
             let first = stored;
@@ -137,35 +139,45 @@ pub(crate) fn append(
             let at = row[0].at.0;
             let place = self::place(place.stream_no, place.first() + stored as u64 - 1);
             match (row, compressed.event(index, first)) {
-                ([_], Some(blob)) => insert.execute(params![place, at, blob])?,
-                ([alone], None) => insert.execute(params![place, at, alone.body])?,
-                (several, _) => insert.execute(params![place, at, join_bodies(several)])?,
+                ([_], Some(blob)) => {
+                    let insert = statements.get(INSERT_COMPRESSED)?;
+                    insert.execute(params![place, at, blob])?
+                }
+                ([alone], None) => {
+                    let insert = statements.get(INSERT)?;
+                    insert.execute(params![place, at, alone.body])?
+                }
+                (several, _) => {
+                    let insert = statements.get(INSERT)?;
+                    insert.execute(params![place, at, join_bodies(several)])?
+                }
             };
         }
     }
     if let Some(snapshot) = &append.snapshot {
         let blob = compressed.snapshot(index);
-        let body: &dyn ToSql = match &blob {
-            Some(blob) => blob,
+        let body = match blob {
+            Some(_) => "",
             None => &snapshot.body,
         };
         statements
             .connection()
             .prepare_cached(
-                "INSERT OR REPLACE INTO snapshots (stream_no, seq, format, body)
-                 VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR REPLACE INTO snapshots (stream_no, seq, format, body, compressed)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![
                 place.stream_no,
                 snapshot.seq.0 as i64,
                 snapshot.format,
-                body
+                body,
+                blob
             ])?;
     }
     Ok(())
 }
 
-/// The events in the rows they are stored in.
+/// Groups events into the rows they are stored in.
 fn group_into_rows(events: &[NewEvent]) -> impl Iterator<Item = &[NewEvent]> {
     let mut bytes = 0;
     events.chunk_by(move |one, next| {
@@ -190,8 +202,8 @@ fn join_bodies(events: &[NewEvent]) -> String {
     bodies
 }
 
-/// Takes away what a stream holds. Its head stays; its number does not, so that a later stream may
-/// have it.
+/// Deletes the events and the snapshot of a stream. Its head stays; its number is released for a
+/// later stream.
 pub(crate) fn remove(connection: &Connection, stream: &StreamId) -> Result<()> {
     let Some(StreamHead { stream_no, .. }) = find(connection, stream)? else {
         return Ok(());
@@ -230,8 +242,8 @@ impl ReadLog for SqliteStore {
     }
 }
 
-/// Two statements without a transaction: what the second may see beyond the head of the first is
-/// cut off, and below the head nothing ever changes.
+/// Two statements without a transaction: events that the second reads beyond the head of the first
+/// are cut off, and below the head nothing ever changes.
 pub(crate) fn slice(
     connection: &Connection,
     stream: &StreamId,
@@ -255,13 +267,13 @@ pub(crate) fn slice(
         }
         bytes += event.body.len();
         events.push(event);
-        // The next row may be long: it is not looked at when nothing more can be taken.
+        // The next row may be long: do not read it when nothing more fits.
         limit.admits(events.len(), bytes, 0)
     })?;
     Ok(StreamSlice { events, head })
 }
 
-/// Tells the events from the first to the last, until told to stop.
+/// Calls the visitor with the events in order, until it stops.
 pub(crate) fn read(
     connection: &Connection,
     stream_no: i64,
@@ -269,9 +281,10 @@ pub(crate) fn read(
     last: Seq,
     mut on_event: impl FnMut(StoredEvent) -> bool,
 ) -> Result<()> {
-    // A row is found by its last event, so the first row may begin before what is wanted.
+    // A row is found by its last event, so the first row may start before the wanted range.
     let mut select = connection.prepare_cached(
-        "SELECT place, at, bodies FROM events WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
+        "SELECT place, at, coalesce(compressed, bodies) FROM events
+         WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
     )?;
     let range = [place(stream_no, first), place(stream_no, last.0)];
     let mut rows = select.query(range)?;
@@ -299,7 +312,7 @@ pub(crate) fn read(
 fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<SnapshotRecord>> {
     connection
         .prepare_cached(
-            "SELECT seq, format, body FROM snapshots
+            "SELECT seq, format, coalesce(compressed, body) FROM snapshots
              WHERE stream_no = (SELECT stream_no FROM streams WHERE stream = ?1)",
         )?
         .query_row([stream.as_str()], |row| {
@@ -312,7 +325,7 @@ fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<Snapsho
         .optional()
 }
 
-/// Sequences are stored as they are counted, from 0 up.
+/// Sequences are stored unchanged, from 0 up.
 pub(crate) fn seq(stored: i64) -> Seq {
     Seq(stored.unsigned_abs())
 }

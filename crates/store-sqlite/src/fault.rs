@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to a caller: which kind of trouble, and whether waiting helps.
+//! Maps SQLite's errors to faults: the kind of error, and whether a retry helps.
 
 use rusqlite::{Error, ErrorCode};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn from_sql(error: Error) -> Fault {
     }
 }
 
-/// The same, naming the file; for errors while opening it.
+/// The same with the name of the file; for errors while opening it.
 pub(crate) fn describe(path: &Path, error: Error) -> Fault {
     let fault = from_sql(error);
     Fault {
@@ -54,7 +54,7 @@ fn from_code(code: ErrorCode, message: String) -> Fault {
     }
 }
 
-/// A stored text that is not what its column holds.
+/// A stored text that does not fit its column.
 pub(crate) fn malformed(
     column: usize,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,

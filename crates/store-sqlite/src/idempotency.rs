@@ -1,4 +1,4 @@
-//! Answers to earlier requests, one per key.
+//! Responses to earlier requests, one per key.
 
 use crate::SqliteStore;
 use async_trait::async_trait;

@@ -1,8 +1,8 @@
-//! The inbox as people read it: open questions by age, deadline or priority, of one kind or group.
+//! The inbox: open questions by age, deadline or priority, of one kind or group.
 //!
-//! A question has one row in `inbox` for each selection that shows it, so every page is one range
-//! of one index whatever is filtered. Groups can change while a question is open; its rows are
-//! then written anew.
+//! A question has one row in `inbox` for each filter that includes it, so every page is one range
+//! of one index whatever the filter. Groups can change while a question is open; its rows are then
+//! rewritten.
 
 use crate::interrupts::{COLUMNS, columns, from_row};
 use rusqlite::types::ToSql;
@@ -13,7 +13,7 @@ use tandem_store::{
     InterruptRow, Page, RunPosition,
 };
 
-/// Names offered as a filter.
+/// Limit of names offered as a filter.
 const MAX_NAMES: i64 = 100;
 
 /// The distinct names in a column of one reader's inbox.
@@ -45,7 +45,7 @@ macro_rules! distinct_names {
     };
 }
 
-/// What a question keeps from its first row.
+/// The fields a question keeps from its first row.
 pub(crate) struct InterruptIdentity {
     pub(crate) position: i64,
     pub(crate) tenant: String,
@@ -64,7 +64,7 @@ pub(crate) fn project(
     if row.closed.is_some() {
         return Ok(());
     }
-    // A group named twice, or one without a name, adds nothing.
+    // A duplicate or empty group name adds nothing.
     let mut insert = connection.prepare_cached(
         "INSERT OR IGNORE INTO inbox (tenant, workspace, kind, grp, position, due, urgency)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -200,7 +200,7 @@ pub(crate) fn newest(
     })
 }
 
-/// Hops from one name to the next, so it costs as many steps as there are names.
+/// Jumps from one name to the next, so the cost is the number of names.
 pub(crate) fn choices(
     connection: &Connection,
     tenant: &TenantId,
@@ -224,7 +224,7 @@ pub(crate) fn choices(
 mod tests {
     use super::*;
 
-    /// Neither a sort nor a walk through rows of others: the cost follows the page.
+    /// No sort and no scan of other rows: the cost depends on the page size.
     #[test]
     fn every_page_is_one_range_of_one_index() {
         let connection = Connection::open_in_memory().unwrap();

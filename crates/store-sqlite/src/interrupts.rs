@@ -1,12 +1,12 @@
-//! Questions asked, open and closed. A row's `position` is the order of asking; open ones are also
-//! in `inbox`, so that a page costs the same whether a hundred wait or a hundred thousand.
+//! Questions, open and closed. A row's `position` is the order of creation. Open ones are also in
+//! `inbox`, so that the cost of a page does not depend on the number of open questions.
 
 use crate::SqliteStore;
 use crate::inbox;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::{InterruptId, NodeId, RunId, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{InterruptId, NodeId, Partition, RunId, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page, ReadInterrupts, RunPosition,
@@ -74,7 +74,7 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
         row.priority,
         groups,
     ];
-    // What identifies a question stays as it was when it was asked.
+    // The identity of a question stays as in its first row.
     let identity = upsert.query_row(values, |stored| {
         Ok(inbox::InterruptIdentity {
             position: stored.get(0)?,
@@ -116,6 +116,24 @@ pub(crate) fn find(
             " FROM interrupts WHERE interrupt = ?1"
         ))?
         .query_row([interrupt.as_str()], from_row)
+        .optional()
+}
+
+fn position(
+    connection: &Connection,
+    of: &Partition,
+    interrupt: &InterruptId,
+) -> Result<Option<RunPosition>> {
+    let workspace: Option<&str> = of.workspace.as_ref().map(AsRef::as_ref);
+    connection
+        .prepare_cached(
+            "SELECT position FROM interrupts
+             WHERE interrupt = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
+        )?
+        .query_row(
+            params![interrupt.as_str(), of.tenant.as_str(), workspace],
+            |row| Ok(RunPosition(row.get(0)?)),
+        )
         .optional()
 }
 
@@ -189,6 +207,17 @@ impl ReadInterrupts for SqliteStore {
             .read(move |connection| find(connection, &interrupt))
             .await?;
         Ok(found.filter(|row| row.tenant == *tenant))
+    }
+
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let (of, interrupt) = (of.clone(), interrupt.clone());
+        self.readers
+            .read(move |connection| position(connection, &of, &interrupt))
+            .await
     }
 
     async fn list_interrupts(

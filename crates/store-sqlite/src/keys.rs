@@ -50,7 +50,7 @@ fn put(connection: &Connection, key: &KeyRecord) -> Result<(), JobError> {
         .into());
     }
     let strings =
-        |strings: &[String]| serde_json::to_string(strings).expect("words are plain JSON");
+        |strings: &[String]| serde_json::to_string(strings).expect("strings are plain JSON");
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO keys (key_id, hash, name, tenant, workspace, principal, scopes,

@@ -1,16 +1,16 @@
-//! The default store: one SQLite file, one writer, readers beside it.
+//! The default store: one SQLite file, one writer, concurrent readers.
 //!
-//! All writes go through one thread (`writer`) that gathers what is waiting into one transaction
-//! and one fsync. Reads use their own read-only connections on WAL snapshots (`readers`) and
-//! never wait for the writer. Each table has a file of its own that owns its SQL; `commit` puts
-//! them together in one transaction.
+//! All writes go through one thread (`writer`) that puts all waiting jobs into one transaction and
+//! one fsync. Reads use their own read-only connections on WAL snapshots (`readers`) and never wait
+//! for the writer. Each table has its own file with its SQL; `commit` combines them in one
+//! transaction.
 //!
 //! Invariants:
-//! - A caller hears of success only after the WAL is on disk (`synchronous = FULL`).
-//! - Only one process has the file open for writing, under whichever name (`lock`).
+//! - A caller gets a success only after the WAL is on disk (`synchronous = FULL`).
+//! - Only one process has the file open for writing, under any of its names (`lock`).
 //! - A file that lost confirmed commits is not opened (`marker`), and only its owner can read it
 //!   (`private`).
-//! - A refused or failed commit leaves no trace, and cannot fail the others of its batch.
+//! - A refused or failed commit changes nothing, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
 mod audit;
@@ -64,24 +64,24 @@ use tandem_record::{RunId, StreamId, TenantId, Timestamp};
 use tandem_store::{AuditDraft, Fault, ListedRun, Maintenance, RunPosition, StorageUsage};
 use writer::Writer;
 
-/// An open database. Dropping it finishes what was queued, like [`Maintenance::close`], but without
-/// telling when.
+/// An open database. Dropping it finishes the queued jobs, like [`Maintenance::close`], but the
+/// caller cannot wait for it.
 pub struct SqliteStore {
     // Before the writer, so that its connection is the last to close and cleans up the WAL.
     readers: Readers,
     writer: Writer,
     path: PathBuf,
-    /// Of the memory journal. Known without a read, because nobody else writes the file.
+    /// Position of the memory journal. No read needed, because no other process writes the file.
     memory_position: AtomicU64,
-    /// Whether there ever were groups or delegations; most decisions are made without any, and need
-    /// no look then.
+    /// Whether there ever were groups or delegations. Most decisions are made without any, and then
+    /// need no read.
     has_people: AtomicBool,
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`, creating it if there is none, and brings its schema up to
-    /// date. Blocks while it does. Faults: `locked`, `hard_linked`, `data_missing`, `corrupt`,
-    /// `newer_schema`, `io`, `disk_full`.
+    /// Opens the database at `path`, creates it if there is none, and migrates its schema. Blocks
+    /// meanwhile. Faults: `locked`, `hard_linked`, `data_missing`, `corrupt`, `newer_schema`, `io`,
+    /// `disk_full`.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, Fault> {
         let path = path.as_ref();
         let mut lock = Lock::take(path)?;
@@ -91,7 +91,7 @@ impl SqliteStore {
         lock.take_database(path)?;
         let mut connection = connection::create(path)?;
         migrations::prepare(&mut connection, path, &options)?;
-        // Not before it proved to be ours.
+        // Only after the file was accepted.
         private::tighten(path);
         connection::set_up_writer(&connection, path, &options)?;
         checkpoint::checkpoint_leftover_wal(&connection)
@@ -120,7 +120,7 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Changes [`Options::max_bytes`] while the store is in use: room for an operator to make
+    /// Changes [`Options::max_bytes`] while the store is in use, so that an operator can make room
     /// after `disk_full`.
     pub async fn set_max_bytes(&self, max_bytes: Option<u64>) -> Result<(), Fault> {
         self.writer

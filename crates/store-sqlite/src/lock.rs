@@ -1,34 +1,35 @@
-//! One process per database. SQLite itself would let two hosts write in turns, each believing it
-//! is alone with its leases and timers; the lock says no before the database is opened.
+//! One process per database. SQLite itself would let two hosts write in turns, each assuming that
+//! all leases and timers are its own. The lock refuses the second before the database is opened.
 //!
 //! There are two locks. One is a file beside the database, found by the database's real path, so a
-//! symbolic link leads to the same one. The other is on the database file itself, so that a second
-//! name of the same file (a hard link) leads to the same one as well. The second is `flock(2)`,
-//! which on Linux has nothing to do with the `fcntl(2)` locks SQLite takes on the same file.
-//! Elsewhere the two may exclude each other, so there a database with a second name is refused by
-//! counting its names alone.
+//! symbolic link leads to the same file. The other is on the database file itself, so that a hard
+//! link leads to the same lock too. The second is `flock(2)`, which on Linux is independent of the
+//! `fcntl(2)` locks SQLite takes on the same file. On other systems the two may exclude each other,
+//! so there a database with a second name is refused only by its link count.
 //!
-//! Closing any descriptor of a file gives up all `fcntl(2)` locks this process has on it, SQLite's
+//! Closing any descriptor of a file releases all `fcntl(2)` locks this process has on it, SQLite's
 //! too. So the database is opened here only after the lock beside it was free, and is closed after
 //! SQLite's last connection.
 //!
-//! The operating system drops the locks with the process, however it ends. The file beside the
-//! database stays: deleting it would let a third process lock a file the second can no longer see.
+//! The operating system releases the locks with the process, however it ends. The file beside the
+//! database stays: if it were deleted, a third process could lock a new file that the second does
+//! not see.
 
 use crate::private;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use tandem_store::Fault;
 
-/// Held as long as it lives.
+/// Locked until it is dropped.
 pub(crate) struct Lock {
     _beside: File,
     database: Option<File>,
 }
 
 impl Lock {
-    /// Takes both locks, or only the one beside it if there is no database yet.
+    /// Takes both locks, or only the one beside the database if that does not exist yet.
     pub(crate) fn take(database: &Path) -> Result<Self, Fault> {
+        check_no_dangling_link(database)?;
         let path = Self::path(database);
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
@@ -51,13 +52,13 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Takes the lock on the database file, which exists by now.
+    /// Takes the lock on the database file, which exists now.
     pub(crate) fn take_database(&mut self, database: &Path) -> Result<(), Fault> {
         if self.database.is_none() && cfg!(target_os = "linux") {
             let file = File::open(database).map_err(|error| lock_fault(database, &error))?;
             let taken = file.try_lock();
             if let Err(error) = taken {
-                // This very process may have it open under its other name: see above on closing.
+                // This process may have it open under its other name: see above on closing.
                 std::mem::forget(file);
                 return Err(match error {
                     TryLockError::WouldBlock => already_locked(database, database),
@@ -69,14 +70,14 @@ impl Lock {
         check_no_hard_links(database)
     }
 
-    /// Beside the real file, wherever links to it are.
+    /// Beside the real file; links are followed.
     pub(crate) fn path(database: &Path) -> PathBuf {
         private::sibling_path(database, ".lock")
     }
 }
 
-/// SQLite finds the write-ahead log by the name it was given. Under another name of the same file it
-/// would miss what is only there, and the two logs would destroy each other's work.
+/// SQLite finds the write-ahead log by the name it was given. Under another name of the same file
+/// it would miss commits that are only there, and the two logs would corrupt each other.
 pub(crate) fn check_no_hard_links(database: &Path) -> Result<(), Fault> {
     #[cfg(unix)]
     {
@@ -95,6 +96,23 @@ pub(crate) fn check_no_hard_links(database: &Path) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// A new store at the other end of a link would hide that the real one is not there, for example
+/// because its disk is not mounted.
+fn check_no_dangling_link(database: &Path) -> Result<(), Fault> {
+    match std::fs::read_link(database) {
+        Ok(target) if !database.exists() => Err(Fault::permanent(
+            "io",
+            format!(
+                "{} is a symbolic link to {}, which does not exist or cannot be reached. Make the \
+                 target available (is its disk mounted?), or remove the link to start a new store",
+                database.display(),
+                target.display()
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn already_locked(database: &Path, lock: &Path) -> Fault {

@@ -1,14 +1,18 @@
-//! Notices a database that lost commits it had confirmed: an emptied file, a write-ahead log that was
-//! cut off or removed, an old copy put in the place of the store.
+//! Detects a database that lost confirmed commits: an emptied file, a truncated or removed
+//! write-ahead log, an old copy in place of the store.
 //!
-//! The database has a counter (`heartbeat.beats`) that only grows. The marker is a small file beside
-//! the database with a value the counter had in a commit that was already durable. At start the
-//! counter may be above the marker, never below.
+//! The database has a counter (`heartbeat.beats`) that only grows. The marker is a small file
+//! beside the database with a value of the counter from a commit that was already durable. At start
+//! the counter may be above the marker, never below.
 //!
 //! The counter moves about once a second while commits are made, within a batch of other commits or
 //! alone; the marker is written afterwards, on a thread of its own and without a sync. So a marker
 //! never claims what is not durable, however the process ends, and no commit waits for it. What is
 //! lost of the last second alone goes unnoticed.
+//!
+//! A missing marker is accepted: deleting it is how an operator accepts a database as it is. A marker
+//! without content is what a power cut can leave, because the file is not synced: a server starts with a
+//! warning and writes a new one, a copy is refused. A marker with other content is refused.
 
 use crate::fault;
 use crate::private;
@@ -24,7 +28,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tandem_store::Fault;
 
-/// Between a commit and the marker that covers it.
+/// Time between a commit and the marker that covers it.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 const EXPLANATION: &str = "# Beside a tandem database: how far it had got, to notice if it loses something.\n\
@@ -36,6 +40,18 @@ pub(crate) struct Marker {
     path: PathBuf,
 }
 
+/// What a marker says about its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Absent,
+    /// What the counter was at least.
+    Beats(i64),
+    /// No content, or zeros.
+    Empty,
+    /// Other content, or a file that cannot be read.
+    Unreadable,
+}
+
 impl Marker {
     pub(crate) fn of(database: &Path) -> Self {
         Self {
@@ -43,42 +59,77 @@ impl Marker {
         }
     }
 
-    /// What the counter was at least. `None` without a marker, or with one that a crash of the whole
-    /// machine left unreadable.
-    fn beats(&self) -> Option<i64> {
-        let text = fs::read_to_string(&self.path).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(FIELD))?;
-        line.trim().parse().ok()
+    pub(crate) fn claim(&self) -> Claim {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Claim::Absent,
+            Err(_) => return Claim::Unreadable,
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let value = text.lines().find_map(|line| line.strip_prefix(FIELD));
+        match value.and_then(|value| value.trim().parse().ok()) {
+            Some(beats) => Claim::Beats(beats),
+            None if bytes.iter().all(|byte| *byte == 0) => Claim::Empty,
+            None => Claim::Unreadable,
+        }
     }
 
-    /// Before the file is opened or made.
+    /// Before the file is opened or made. Any marker tells that there was a database: the first one is
+    /// written after the first commit is durable.
     pub(crate) fn check_file(&self, database: &Path) -> Result<(), Fault> {
-        if self.beats().is_none() {
+        if self.claim() == Claim::Absent {
             return Ok(());
         }
         let what = match fs::metadata(database) {
             Ok(file) if file.len() > 0 => return Ok(()),
             Ok(_) => "is empty",
             Err(error) if error.kind() == io::ErrorKind::NotFound => "is missing",
-            // Opening it says why.
+            // Opening the file will report the reason.
             Err(_) => return Ok(()),
         };
         Err(self.refusal(database, &format!("{what} and was in use before")))
     }
 
-    /// Before anything is written to the database.
+    /// Before anything is written to the database, by the process that holds its lock.
     pub(crate) fn check(
         &self,
         connection: &Connection,
         blank: bool,
         database: &Path,
     ) -> Result<(), Fault> {
-        let Some(claimed) = self.beats() else {
+        let claim = self.claim();
+        if claim == Claim::Empty && !blank {
+            tracing::warn!(
+                "{} is empty, so nothing tells whether {} lost commits; a power cut can leave it so, \
+                 otherwise compare the store with its last backup",
+                self.path.display(),
+                database.display()
+            );
             return Ok(());
-        };
+        }
+        self.compare(claim, connection, blank, database)
+    }
+
+    /// Beside a server that may be writing. `claim` was read before the connection read anything: the
+    /// counter only grows, so a store in use is never behind it.
+    pub(crate) fn compare(
+        &self,
+        claim: Claim,
+        connection: &Connection,
+        blank: bool,
+        database: &Path,
+    ) -> Result<(), Fault> {
+        if claim == Claim::Absent {
+            return Ok(());
+        }
         if blank {
             return Err(self.refusal(database, "has no content and was in use before"));
         }
+        let Claim::Beats(claimed) = claim else {
+            let missing = "may have lost commits: its marker cannot be read, and it is not written \
+                           that way";
+            return Err(self.refusal(database, missing));
+        };
         let found = read(connection).map_err(|error| fault::describe(database, error))?;
         if found >= claimed {
             return Ok(());
@@ -102,13 +153,13 @@ impl Marker {
         )
     }
 
-    /// Moves the counter in a commit of its own and writes the marker.
+    /// Increments the counter in its own commit and writes the marker.
     pub(crate) fn advance(&self, connection: &Connection) -> rusqlite::Result<()> {
         self.write(bump_heartbeat(connection)?);
         Ok(())
     }
 
-    /// By renaming, so that a crash leaves the old one or the new one. Failing costs nothing but an
+    /// Uses a rename, so that a crash leaves the old or the new marker. A failure only leaves an
     /// older marker.
     fn write(&self, beats: i64) {
         let write = || -> io::Result<()> {
@@ -122,7 +173,7 @@ impl Marker {
             fs::rename(&part, &self.path)
         };
         if let Err(error) = write() {
-            tracing::debug!(%error, "the marker beside the database stays as it was");
+            tracing::debug!(%error, "cannot write the marker beside the database");
         }
     }
 }
@@ -133,14 +184,14 @@ fn read(connection: &Connection) -> rusqlite::Result<i64> {
     })
 }
 
-/// Moves the counter.
+/// Increments the counter.
 pub(crate) fn bump_heartbeat(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats")?
         .query_row((), |row| row.get(0))
 }
 
-/// Keeps the marker up with the commits.
+/// Updates the marker after commits.
 pub(crate) struct MarkerUpdater {
     marker: Arc<Marker>,
     wake: SyncSender<()>,
@@ -148,13 +199,13 @@ pub(crate) struct MarkerUpdater {
     counts: Arc<Counts>,
 }
 
-/// Jobs of the writer.
+/// Numbers of writer jobs.
 #[derive(Default)]
 struct Counts {
     run: AtomicU64,
     /// How many of them the marker covers.
     covered: AtomicU64,
-    /// Whether the thread waits for the wake. Most batches find it asleep and need not wake it.
+    /// Whether the thread waits for a wake-up. For most batches it does not, and needs none.
     listening: AtomicBool,
 }
 
@@ -168,7 +219,7 @@ impl MarkerUpdater {
     pub(crate) fn start(marker: Marker, queue: HeartbeatQueue) -> Self {
         let marker = Arc::new(marker);
         let counts = Arc::<Counts>::default();
-        // One place: ringing while a ring waits adds nothing.
+        // Capacity 1: a second wake-up while one is pending has no effect.
         let (wake, wakeups) = sync_channel(1);
         let (marker_of_thread, counted) = (Arc::clone(&marker), Arc::clone(&counts));
         let thread = std::thread::Builder::new()
@@ -183,7 +234,7 @@ impl MarkerUpdater {
         }
     }
 
-    /// So many jobs are about to be made durable.
+    /// This many jobs are about to be made durable.
     pub(crate) fn before_batch(&self, jobs: usize) {
         self.counts.run.fetch_add(jobs as u64, Ordering::SeqCst);
     }
@@ -194,7 +245,7 @@ impl MarkerUpdater {
         }
     }
 
-    /// Ends the thread and covers what it did not.
+    /// Ends the thread and writes a final marker.
     pub(crate) fn finish(self, connection: &Connection) {
         drop(self.wake);
         let _ = self.thread.join();
@@ -213,7 +264,7 @@ fn update_until_closed(
 ) {
     loop {
         counts.listening.store(true, Ordering::SeqCst);
-        // Looked at after that, so that no batch falls in between.
+        // Checked after that, so that no batch is missed in between.
         if counts.all_covered() && wakeups.recv().is_err() {
             return;
         }
@@ -230,7 +281,7 @@ fn update_until_closed(
         }
         if let Some(beats) = queue.bump_heartbeat() {
             marker.write(beats);
-            // One more: the beat itself is a job.
+            // Plus one: the heartbeat itself is a job.
             counts.covered.store(run + 1, Ordering::SeqCst);
         }
     }

@@ -1,5 +1,5 @@
 //! The memory journal. A scope as of a position, and the writes of a run, are each read through an
-//! index that ends in the position; what a reader sees is put together from them.
+//! index that ends in the position; what a reader sees is combined from them.
 
 use crate::SqliteStore;
 use crate::events::seq;
@@ -159,7 +159,7 @@ fn matches_key(query: &MemoryQuery, row: &MemoryRow) -> bool {
     query.key.as_ref().is_none_or(|key| row.key == *key)
 }
 
-/// Everything a run wrote before one of its events; of one key only if one is asked for.
+/// Everything a run wrote before one of its events; only one key if one is given.
 fn of_run(
     connection: &Connection,
     run: &RunId,
@@ -185,8 +185,8 @@ fn of_run(
         .collect()
 }
 
-/// Where the keys stand that a prefix begins, that never expire and were written within a view;
-/// none are looked at when there are too few of them anyway.
+/// Positions of the keys that begin with a prefix, never expire and were written within a view.
+/// Nothing is read when there are too few of them.
 fn non_expiring(
     connection: &Connection,
     view: &MemoryView,

@@ -1,5 +1,5 @@
-//! Whose file is it, how old is it, and is it whole. A file is not touched before it proved to be
-//! ours and not newer than we are.
+//! Checks that a file is ours, which version it has, and that it is not damaged; then migrates it.
+//! A file is not changed before it is accepted as ours and not newer than this release.
 
 use crate::fault;
 use crate::marker::Marker;
@@ -12,7 +12,7 @@ use tandem_store::Fault;
 /// "TNDM", in the header of every database of ours.
 const APPLICATION: i32 = 0x544E_444D;
 
-/// The scripts that lead from one version to the next; a file at version `n` ran the first `n`.
+/// Migration scripts from one version to the next; a file at version `n` ran the first `n`.
 pub(crate) const SCRIPTS: [&str; 12] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
@@ -28,14 +28,14 @@ pub(crate) const SCRIPTS: [&str; 12] = [
     include_str!("schema/12.sql"),
 ];
 
-/// Rows of runs of a workspace written by earlier versions: what leads to version 11, and mends what an
-/// older export brings along.
+/// Rewrites rows of runs of a workspace that earlier versions wrote. It migrates to version 11, and
+/// is applied to imports of older exports.
 pub(crate) const WORKSPACE_MEMORY: &str = include_str!("schema/11.sql");
 pub(crate) const WORKSPACE_MEMORY_SINCE: i32 = 11;
 
 pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;
 
-/// Accepts the file, sets WAL mode and brings the schema up to date.
+/// Accepts the file, sets WAL mode and migrates the schema.
 pub(crate) fn prepare(
     connection: &mut Connection,
     path: &Path,
@@ -44,7 +44,8 @@ pub(crate) fn prepare(
     let described = |error| fault::describe(path, error);
     let header = Header::read(connection).map_err(described)?;
     header.accept(path)?;
-    // Until it is accepted, closing it must not tidy away what may be left to restore from.
+    // Until the file is accepted, closing it must not delete the WAL, which may be needed for
+    // recovery.
     let keep_wal = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     connection
         .set_db_config(keep_wal, true)
@@ -120,8 +121,8 @@ fn set_wal(connection: &Connection) -> Result<()> {
     })
 }
 
-/// All steps that are missing, whole or not at all: the version moves in the transaction that earns
-/// it, and a new file costs one sync, not one for each version there ever was.
+/// Runs all missing steps in one transaction, with the new version in it. A new file costs one
+/// sync, not one per version.
 fn migrate(connection: &mut Connection, from: i32) -> Result<()> {
     if from == CURRENT {
         return Ok(());

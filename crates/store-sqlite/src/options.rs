@@ -1,18 +1,18 @@
-//! What an operator may choose. The defaults keep an idle process small: memory maps count as
-//! resident and are not used, and page caches are bounded.
+//! Options for an operator. The defaults keep an idle process small: memory maps count as resident
+//! and are not used, and page caches are bounded.
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Read-only connections, and so reads at the same time.
+    /// Number of read-only connections, and so of concurrent reads.
     pub readers: usize,
-    /// Upper bound on the size of the database file (not of its WAL). A commit that would grow it
-    /// beyond gets the retryable fault `disk_full`.
+    /// Limit of the size of the database file (not of its WAL). A commit that would exceed it gets
+    /// the retryable fault `disk_full`.
     pub max_bytes: Option<u64>,
-    /// Files up to this size are checked for damage when opened; larger ones would delay the
-    /// start, and damage is found when it is read.
+    /// Files up to this size are checked for damage when opened. Larger ones would delay the start;
+    /// their damage is found when it is read.
     pub check_up_to_bytes: u64,
     pub writer_cache_kib: u32,
-    /// For each reader.
+    /// Per reader.
     pub reader_cache_kib: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Effects on their way. An entry waits in its lane, is leased, or is parked; each state has an index
-//! of its own, so that finding work does not depend on how much waits.
+//! The outbox. An entry waits in its lane, is leased, or is parked. Each state has its own index,
+//! so that finding work does not depend on the number of waiting entries.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
@@ -68,7 +68,7 @@ fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEn
     let mut taken = Vec::new();
     for (lane, limit) in &request.lane_limits {
         let limit = sql_limit(*limit);
-        // Read to the end before anything moves in the index that is read.
+        // Read all rows before the index that is read changes.
         let due: Vec<(i64, OutboxEntry)> = connection
             .prepare_cached(
                 "SELECT entry_no, effect, stream, kind, body, available_at, attempts, failures
@@ -103,7 +103,7 @@ fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEn
     Ok(taken)
 }
 
-/// The entry as it is once the request holds it.
+/// The entry with its new lease.
 fn leased(row: &Row<'_>, lane: &Lane, request: &LeaseRequest) -> Result<OutboxEntry> {
     Ok(OutboxEntry {
         effect: EffectId::new(row.get_ref(1)?.as_str()?),
@@ -118,7 +118,7 @@ fn leased(row: &Row<'_>, lane: &Lane, request: &LeaseRequest) -> Result<OutboxEn
     })
 }
 
-/// Walks the index of lanes from tenant to tenant and from target to target, whatever lies between.
+/// Jumps in the index of lanes from tenant to tenant and from target to target.
 fn due_lanes(connection: &Connection, query: &LaneQuery) -> Result<Vec<DueLane>> {
     let mut found = Vec::new();
     let mut looked_at = 0;
@@ -171,8 +171,9 @@ fn due_targets(
     })
 }
 
-/// Calls `next` with the name to look after and the last one allowed (`None`: all), first from `start` to
-/// the end, then from the beginning up to `start`, each time until it finds nothing more.
+/// Calls `next` with the name to search after and the last one allowed (`None`: all): first from
+/// `start` to the end, then from the beginning up to `start`, each time until it finds nothing
+/// more.
 fn for_each_in_a_circle(
     start: Option<&str>,
     mut next: impl FnMut(Option<&str>, Option<&str>) -> Result<Option<String>>,
@@ -197,7 +198,7 @@ fn next_tenant(
     after: Option<&str>,
     up_to: Option<&str>,
 ) -> Result<Option<String>> {
-    // Separate texts, because a condition that may be absent keeps the index from being used.
+    // Separate statements, because an optional condition prevents the use of the index.
     let first = "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND class = ?1
                  ORDER BY tenant LIMIT 1";
     let further = "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND class = ?1
@@ -288,7 +289,7 @@ impl Outbox for SqliteStore {
         if let Some(found) = found {
             return Ok(found);
         }
-        // A lease that ran out ends, so that its entry waits in its lane like the others.
+        // Clear expired leases, so that their entries wait in their lanes like the others.
         self.writer
             .write_internal(move |tx| {
                 let free = "UPDATE outbox SET owner = NULL, leased_until = NULL

@@ -1,21 +1,21 @@
-//! Files of a store: where they are, and that only their owner may read them. SQLite gives the
+//! Paths of a store's files, and their permissions: only the owner may read them. SQLite gives the
 //! write-ahead log and its index the mode of the database.
 
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Links followed when the file they lead to does not exist yet.
+/// Limit of links followed when their target does not exist yet.
 const MAX_LINKS: usize = 16;
 
-/// The real path of a database with something added to its name.
+/// The real path of a database with a suffix.
 pub(crate) fn sibling_path(database: &Path, ending: &str) -> PathBuf {
     let mut name = real_path(database).into_os_string();
     name.push(ending);
     name.into()
 }
 
-/// As SQLite finds it: links are followed.
+/// As SQLite resolves it: links are followed.
 fn real_path(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -39,7 +39,7 @@ fn parent(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-/// Files made with these options are their owner's alone, from the first byte on.
+/// Files created with these options are readable by their owner only, from the first byte on.
 pub(crate) fn set_mode(options: &mut OpenOptions) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -47,7 +47,7 @@ pub(crate) fn set_mode(options: &mut OpenOptions) {
     let _ = options;
 }
 
-/// Makes the file if there is none.
+/// Creates the file if it does not exist.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -58,7 +58,7 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes away what others may do with a store's files, from releases that let them.
+/// Removes permissions of others from a store's files; older releases did not.
 pub(crate) fn tighten(database: &Path) {
     for ending in ["", "-wal", "-shm", ".lock", ".marker"] {
         let path = sibling_path(database, ending);

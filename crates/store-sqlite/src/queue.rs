@@ -1,36 +1,37 @@
-//! What waits for the writer: a queue for each tenant, and one for the host's own work. A batch takes
-//! from them in turn, by bytes, so that nobody waits for more than one batch of what others write.
+//! Jobs that wait for the writer: one queue for each tenant, and one for the host's own work. A
+//! batch takes from them in turn, by bytes, so that no job waits for more than one batch of other
+//! tenants' writes.
 //!
 //! Each turn gives a queue [`QUANTUM`] bytes of credit; a job is taken once the credit covers it
-//! (deficit round robin). A batch ends at [`BATCH`] jobs or [`BATCH_BYTES`]. With one tenant that is a
-//! plain queue.
+//! (deficit round robin). A batch ends at [`BATCH`] jobs or [`BATCH_BYTES`]. With one tenant this
+//! is a plain queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use tandem_record::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-/// Jobs in one transaction at most; bounds the wait of the first and the size of the WAL.
+/// Limit of jobs in one transaction; bounds the wait of the first job and the size of the WAL.
 pub(crate) const BATCH: usize = 512;
 
-/// Bytes in one transaction, about; a single job may be larger. Small enough that syncing it is a
-/// matter of milliseconds, large enough that a sync for each costs little.
+/// Approximate limit of bytes in one transaction; a single job may be larger. Small enough that a
+/// sync takes milliseconds, large enough that syncs cost little.
 const BATCH_BYTES: usize = 1024 * 1024;
 
-/// Bytes a queue may write in its turn before the next one has its turn.
+/// Bytes a queue may write in its turn.
 const QUANTUM: usize = 64 * 1024;
 
-/// What a job costs besides its texts: rows, indexes, the answer.
+/// Cost of a job besides its texts: rows, indexes, the response.
 const JOB_BYTES: usize = 1024;
 
-/// Bytes of one tenant's jobs that may wait; beyond it the tenant's callers wait before they queue.
-/// Room for 2048 jobs of ordinary size, or for eight of a megabyte.
+/// Limit of the bytes that wait in one tenant's queue; above it the tenant's callers wait before
+/// they queue. Enough for 2048 jobs of ordinary size, or for eight of a megabyte.
 const QUEUE_CAPACITY_BYTES: usize = 8 * 1024 * 1024;
 
-/// Queues kept though nothing waits in them, so that a busy tenant's is not made again and again.
+/// Limit of empty queues that are kept, so that a busy tenant's queue is not created repeatedly.
 const MAX_IDLE_QUEUES: usize = 64;
 
-/// Whose job it is, and how much it writes.
+/// The tenant of a job, and how much it writes.
 #[derive(Default)]
 pub(crate) struct Source {
     /// `None` for the host's own work.
@@ -44,15 +45,15 @@ pub(crate) struct Closed;
 
 pub(crate) struct Queue<J> {
     inner: Mutex<Inner<J>>,
-    /// Something waits, or the queue was closed.
+    /// Signals that a job is waiting, or that the queue was closed.
     filled: Condvar,
 }
 
 struct Inner<J> {
     queues: HashMap<Option<TenantId>, TenantQueue<J>>,
-    /// Lines in which something waits; the first has its turn.
+    /// Queues with waiting jobs, in turn order.
     ready: VecDeque<Option<TenantId>>,
-    /// The writer waits.
+    /// The writer is waiting.
     idle: bool,
     closed: bool,
 }
@@ -89,7 +90,7 @@ fn cost(source: &Source) -> usize {
     source.bytes.saturating_add(JOB_BYTES)
 }
 
-/// One that is larger than all the capacity waits until there is nothing else.
+/// A job larger than the whole capacity waits until its queue is empty.
 fn permits_needed(source: &Source) -> u32 {
     u32::try_from(cost(source).min(QUEUE_CAPACITY_BYTES)).unwrap_or(u32::MAX)
 }
@@ -107,7 +108,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Queues a job, once there is capacity in its tenant's queue.
+    /// Queues a job, once its tenant's queue has capacity.
     pub(crate) async fn push(&self, source: Source, job: J) -> Result<(), Closed> {
         let (cost, permits) = (cost(&source), permits_needed(&source));
         let (capacity, job) = match self.attempt(&source, job) {
@@ -127,7 +128,7 @@ impl<J> Queue<J> {
         Ok(())
     }
 
-    /// Queues a job if there is capacity for it now.
+    /// Queues a job if there is capacity now.
     pub(crate) fn try_push(&self, source: Source, job: J) -> Result<(), Closed> {
         self.attempt(&source, job).map_err(|_| Closed)
     }
@@ -170,8 +171,7 @@ impl<J> Queue<J> {
         }
     }
 
-    /// Waits until something is there and takes a batch of it. `false` when the queue is closed and
-    /// nothing is left.
+    /// Waits for jobs and takes a batch. `false` when the queue is closed and empty.
     pub(crate) fn take(&self, batch: &mut Vec<J>) -> bool {
         let mut inner = self.lock();
         while inner.ready.is_empty() {
@@ -188,7 +188,7 @@ impl<J> Queue<J> {
         true
     }
 
-    /// Nothing more is taken in; what waits is still done.
+    /// Rejects new jobs; waiting ones are still run.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
@@ -199,7 +199,7 @@ impl<J> Queue<J> {
         self.filled.notify_all();
     }
 
-    /// The writer is gone: what waits is dropped, so that its callers hear of it.
+    /// The writer ended: waiting jobs are dropped, so that their callers get an error.
     pub(crate) fn abandon(&self) {
         self.close();
         let mut inner = self.lock();
@@ -220,7 +220,7 @@ impl<J> Inner<J> {
             return Arc::clone(&queue.capacity);
         }
         if self.queues.len() >= MAX_IDLE_QUEUES {
-            // Whoever waits for capacity holds a clone of it.
+            // A caller that waits for capacity holds a clone of it.
             self.queues.retain(|_, queue| {
                 !queue.jobs.is_empty() || Arc::strong_count(&queue.capacity) > 1
             });
@@ -236,7 +236,10 @@ impl<J> Inner<J> {
                 return;
             };
             let alone = self.ready.is_empty();
-            let queue = self.queues.get_mut(&tenant).expect("a turn has its queue");
+            let queue = self
+                .queues
+                .get_mut(&tenant)
+                .expect("every turn has a queue");
             queue.credit = queue.credit.saturating_add(QUANTUM);
             while let Some(first) = queue.jobs.front() {
                 let full = batch.len() >= BATCH || bytes >= BATCH_BYTES;
@@ -245,7 +248,7 @@ impl<J> Inner<J> {
                 }
                 bytes += first.cost;
                 queue.credit = queue.credit.saturating_sub(first.cost);
-                let taken = queue.jobs.pop_front().expect("it was just seen");
+                let taken = queue.jobs.pop_front().expect("the queue is not empty");
                 batch.push(taken.job);
             }
             if queue.jobs.is_empty() {

@@ -1,6 +1,6 @@
-//! Read-only connections. A read takes one, runs on a thread that may block, and gives it back.
-//! Every statement outside a transaction sees the newest committed state, so what a commit
-//! confirmed is seen by every read that begins afterwards.
+//! Read-only connections. A read takes one, runs on a thread that may block, and returns it. Every
+//! statement outside a transaction sees the newest committed state, so every read that starts after
+//! a commit returned sees that commit.
 
 use crate::connection;
 use crate::fault;
@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
-    /// One permit for each connection; waiting callers are served in permit.
+    /// One permit for each connection; waiting callers are served in order.
     permits: Arc<Semaphore>,
     count: u32,
 }
@@ -44,14 +44,14 @@ impl Readers {
         match tokio::task::spawn_blocking(move || work(pooled.connection())).await {
             Ok(result) => result.map_err(fault::from_sql),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-            // The runtime is shutting down and does not begin new work.
+            // The runtime is shutting down and starts no new work.
             Err(_) => Err(fault::closed()),
         }
     }
 
-    /// Lets reads that began finish, then closes every connection.
+    /// Waits for running reads, then closes every connection.
     pub(crate) async fn close(&self) {
-        // An error means it was closed before.
+        // An error means that it is already closed.
         if let Ok(permits) = self.permits.acquire_many(self.count).await {
             self.permits.close();
             permits.forget();
@@ -60,11 +60,11 @@ impl Readers {
     }
 }
 
-/// A connection on loan, given back even if the work panics or nobody waits for it any more.
+/// A borrowed connection, returned even if the work panics or its caller is gone.
 struct PooledConnection {
     connection: Option<Connection>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    /// Dropped after the connection is back.
+    /// Dropped after the connection is returned.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -78,7 +78,7 @@ impl PooledConnection {
     }
 
     fn connection(&self) -> &Connection {
-        self.connection.as_ref().expect("given back only on drop")
+        self.connection.as_ref().expect("returned only on drop")
     }
 }
 

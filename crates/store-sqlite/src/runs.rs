@@ -1,5 +1,5 @@
-//! The run projection. A row's `position` is given when it is inserted and orders every listing;
-//! its head is its stream's.
+//! The run projection. A row's `position` is assigned at insert and orders every listing; its head
+//! is its stream's.
 
 use crate::SqliteStore;
 use crate::events::seq;
@@ -35,7 +35,7 @@ const FIND: &str = concat!(
 );
 
 pub(crate) fn project(statements: &mut StatementCache<'_>, row: &RunRow) -> Result<()> {
-    // A row that stands where it stood is left alone, and so are its indexes.
+    // An unchanged row is not written, and neither are its indexes.
     let upsert = statements.get(concat!(
         "INSERT INTO runs (",
         columns!(),
@@ -104,7 +104,7 @@ pub(crate) fn ended_runs(
         .collect()
 }
 
-/// Whether there was something to bury.
+/// Whether there was a log to purge.
 pub(crate) fn mark_purged(connection: &Connection, run: &RunId, tombstone: &str) -> Result<bool> {
     let changed = connection
         .prepare_cached("UPDATE runs SET tombstone = ?2 WHERE run_id = ?1 AND tombstone IS NULL")?
@@ -149,6 +149,20 @@ fn find(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>> {
         .optional()
 }
 
+fn position(connection: &Connection, of: &Partition, run: &RunId) -> Result<Option<RunPosition>> {
+    let workspace: Option<&str> = of.workspace.as_ref().map(AsRef::as_ref);
+    connection
+        .prepare_cached(
+            "SELECT position FROM runs
+             WHERE run_id = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
+        )?
+        .query_row(
+            params![run.as_str(), of.tenant.as_str(), workspace],
+            |row| Ok(RunPosition(row.get(0)?)),
+        )
+        .optional()
+}
+
 /// The index is named rather than left to the planner, which knows nothing of how tenants are
 /// spread: the condition most likely to leave few rows leads, the others filter.
 fn list(
@@ -190,7 +204,7 @@ fn list(
             values.push(value);
         }
     }
-    // One more than asked tells whether there is more.
+    // One more than requested shows whether there is more.
     let limit = i64::try_from(page.limit)
         .unwrap_or(i64::MAX)
         .saturating_add(1);
@@ -237,6 +251,17 @@ impl ReadRuns for SqliteStore {
         let (tenant, filter, page) = (tenant.clone(), filter.clone(), page.clone());
         self.readers
             .read(move |connection| list(connection, &tenant, &filter, &page))
+            .await
+    }
+
+    async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let (of, run) = (of.clone(), run.clone());
+        self.readers
+            .read(move |connection| position(connection, &of, &run))
             .await
     }
 

@@ -1,12 +1,11 @@
-//! Statements that nearly every job of a transaction runs. Looking one up among all that are
-//! prepared, and putting it back, costs a good part of running it; here it is done once for a
-//! transaction.
+//! Statements that nearly every job of a transaction runs. A lookup among all prepared statements,
+//! and its return, costs a large part of running one; here it is done once per transaction.
 
 use rusqlite::{CachedStatement, Connection, Result};
 
 pub(crate) struct StatementCache<'c> {
     connection: &'c Connection,
-    /// A handful: looking through them is quicker than hashing their text.
+    /// Only a few: a linear search is faster than hashing their text.
     prepared: Vec<(&'static str, CachedStatement<'c>)>,
 }
 
@@ -22,7 +21,7 @@ impl<'c> StatementCache<'c> {
         self.connection
     }
 
-    /// Two copies of one constant would merely be prepared twice.
+    /// Two copies of one constant are only prepared twice.
     pub(crate) fn get(&mut self, sql: &'static str) -> Result<&mut CachedStatement<'c>> {
         let found = self.prepared.iter();
         let at = match found

@@ -1,5 +1,5 @@
-//! What takes how much room, at a bounded cost: sizes are exact up to a size of the file, rows and runs are
-//! counted up to a number, and what was left out is said.
+//! Storage usage at a bounded cost: sizes are exact up to a file size, rows and runs are counted up
+//! to a limit, and the report says what was left out.
 
 use crate::copy::open_current_for_reading;
 use crate::fault;
@@ -11,27 +11,27 @@ use std::path::Path;
 use tandem_record::{TenantId, Timestamp, WorkflowId};
 use tandem_store::{Fault, StorageUsage};
 
-/// Sizes of tables are read from every page; larger files would take minutes.
+/// Table sizes need a read of every page; larger files would take minutes.
 const SIZED_UP_TO: u64 = 2 << 30;
-/// Rows of a table counted at most.
+/// Limit of counted rows per table.
 const ROWS: i64 = 1_000_000;
-/// Ended runs looked at for the next one to be removed.
+/// Ended runs read to find the next one to be purged.
 const OLDEST: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
     pub file_bytes: u64,
-    /// Written and not yet folded into the file.
+    /// Written and not yet moved into the file.
     pub wal_bytes: u64,
-    /// Inside the file, for what comes next.
+    /// Free space inside the file.
     pub free_bytes: u64,
     /// Largest first.
     pub tables: Vec<TableSize>,
     /// Over all tenants.
     #[serde(flatten)]
     pub usage: StorageUsage,
-    /// When the next log is removed, by the rules in force.
+    /// When the next log is purged, by the current rules.
     pub next_purge_at: Option<Timestamp>,
 }
 
@@ -39,14 +39,14 @@ pub struct Storage {
 pub struct TableSize {
     pub name: String,
     pub rows: u64,
-    /// Counting stopped there.
+    /// Counting stopped at the limit.
     pub more: bool,
-    /// With its indexes; absent for very large files.
+    /// With its indexes; `None` for very large files.
     pub bytes: Option<u64>,
 }
 
-/// Looks at the database beside whoever uses it. `retention_ms` says how long runs of a tenant and a
-/// workflow are kept once they ended.
+/// Reads the database also while others use it. `retention_ms` returns the retention of ended runs
+/// of a tenant and a workflow.
 pub fn storage(
     path: &Path,
     retention_ms: &dyn Fn(&TenantId, &WorkflowId) -> u64,

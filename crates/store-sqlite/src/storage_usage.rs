@@ -1,4 +1,4 @@
-//! What belongs to somebody and takes room, of one tenant or of all.
+//! Storage usage of one tenant or of all.
 
 use crate::events::{SEQ_BITS, seq};
 use rusqlite::types::ToSql;
@@ -20,7 +20,7 @@ pub(crate) fn storage_usage(view: &Connection, tenant: Option<&TenantId>) -> Res
     })
 }
 
-/// When the oldest kept run of each workflow ended.
+/// When the oldest retained run of each workflow ended.
 fn oldest_ends(view: &Connection, tenant: &TenantId) -> Result<Vec<(WorkflowId, Timestamp)>> {
     view.prepare_cached(
         "SELECT workflow_id, min(ended_at) FROM (
@@ -35,7 +35,7 @@ fn oldest_ends(view: &Connection, tenant: &TenantId) -> Result<Vec<(WorkflowId, 
     .collect()
 }
 
-/// Questions about one tenant, or about all of them.
+/// Queries about one tenant, or about all of them.
 struct UsageQuery<'a> {
     tenant: Option<&'a str>,
     /// Follows `FROM runs` or `FROM memory`; the tenant is the third value.
@@ -96,7 +96,7 @@ impl<'a> UsageQuery<'a> {
     fn largest(&self, view: &Connection) -> Result<Vec<RunSize>> {
         let sql = format!(
             "SELECT r.run_id, r.tenant, r.workflow_id, r.status, s.head + 1,
-                    (SELECT coalesce(sum(length(CAST(e.bodies AS BLOB)) + 1), 0) - s.head - 1
+                    (SELECT coalesce(sum(length(coalesce(e.compressed, CAST(e.bodies AS BLOB))) + 1), 0) - s.head - 1
                      FROM events e WHERE e.place BETWEEN s.stream_no << {SEQ_BITS}
                          AND (s.stream_no << {SEQ_BITS}) + s.head)
              FROM (SELECT position, run_id, tenant, workflow_id, status FROM runs

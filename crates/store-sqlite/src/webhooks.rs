@@ -1,4 +1,4 @@
-//! Subscriptions to events, and the bounded log of deliveries each has.
+//! Subscriptions to events, and the bounded delivery log of each.
 
 use crate::SqliteStore;
 use crate::fault;
@@ -103,7 +103,7 @@ fn deliver(
     trim_log(connection, webhook, number - signed(DELIVERY_LOG_LIMIT))
 }
 
-/// Forgets the log up to `last`, one row at a time as it grows; pending ones are counted.
+/// Deletes log rows up to `last`, one at a time as the log grows; pending ones are counted.
 fn trim_log(connection: &Connection, webhook: &WebhookId, last: i64) -> Result<()> {
     if last <= 0 {
         return Ok(());

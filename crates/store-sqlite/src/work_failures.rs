@@ -1,4 +1,4 @@
-//! Work that failed, put off or parked, in the rows of the timers and effects themselves.
+//! Failed work, rescheduled or parked, in the rows of the timers and effects themselves.
 
 use crate::SqliteStore;
 use crate::timers::{self, PARKED};

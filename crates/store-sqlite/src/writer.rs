@@ -1,11 +1,10 @@
-//! The one writer. Callers queue jobs; the thread takes what is waiting, of every tenant its share, runs
-//! it in one transaction, commits once and only then answers. There is no timer: while one batch is being
-//! synced the next one gathers by itself.
+//! The only writer. Callers queue jobs. The thread takes waiting jobs, a fair share of every
+//! tenant, runs them in one transaction, commits once and only then replies. There is no timer:
+//! while one batch is synced, the next one collects.
 //!
-//! A job that refuses (a conflict) has written nothing and does not disturb the others. A job that
-//! fails in SQL takes the batch back; then each job runs again in a transaction of its own, so that
-//! the failure is answered to the one that has it. Jobs are therefore run at most twice and answer
-//! once.
+//! A refused job (a conflict) has written nothing and does not affect the others. A job that fails
+//! in SQL rolls the batch back; then each job runs again in its own transaction, so that only the
+//! failing job gets the error. So a job runs at most twice and replies once.
 
 use crate::audit::Chain;
 use crate::checkpoint::Checkpointer;
@@ -21,16 +20,16 @@ use std::thread::JoinHandle;
 use tandem_store::{Conflict, Error, Fault};
 use tokio::sync::{oneshot, watch};
 
-/// What the writer knows from one transaction to the next.
+/// State of the writer between transactions.
 struct WriterState {
     connection: Connection,
-    /// For the next new stream. A number lost to a rollback is not missed.
+    /// For the next new stream. A number lost by a rollback does no harm.
     next_stream_no: i64,
-    /// Where the audit chain ends, entries of the transaction under way included.
+    /// End of the audit chain, including entries of the current transaction.
     chain: Chain,
 }
 
-/// What jobs work on: the transaction under way.
+/// What jobs work on: the current transaction.
 pub(crate) struct WriteTransaction<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) statements: StatementCache<'a>,
@@ -46,11 +45,11 @@ impl WriteTransaction<'_> {
     }
 }
 
-/// Why a job did not do what it was asked.
+/// Why a job failed.
 pub(crate) enum JobError {
-    /// It saw that it must not, before writing anything.
+    /// Refused before anything was written.
     Refused(Error),
-    /// The database did not let it, perhaps half-way.
+    /// An error of the database, perhaps after some writes.
     Failed(rusqlite::Error),
 }
 
@@ -72,11 +71,11 @@ impl From<Fault> for JobError {
     }
 }
 
-/// Work with its answer's address, the types erased.
+/// Work and where its reply goes, with types erased.
 trait Job: Send {
-    /// Does the work and keeps the outcome. `Err` asks for a rollback.
+    /// Does the work and stores the outcome. `Err` requests a rollback.
     fn attempt(&mut self, tx: &mut WriteTransaction<'_>) -> rusqlite::Result<()>;
-    /// Tells the caller: the kept outcome, or why it could not be made durable.
+    /// Replies to the caller: the stored outcome, or why it is not durable.
     fn answer(self: Box<Self>, durable: Result<(), Fault>);
 }
 
@@ -105,14 +104,14 @@ where
             Ok(()) => self.outcome.expect("a durable job was attempted"),
             Err(fault) => Err(fault.into()),
         };
-        // A caller that went away does not need the answer.
+        // The caller may be gone.
         let _ = self.reply.send(answer);
     }
 }
 
 pub(crate) struct Writer {
     queue: Arc<Queue<Box<dyn Job>>>,
-    /// Its other end is dropped when the thread has let go of the file.
+    /// The sender is dropped when the thread has closed the file.
     ended: watch::Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
@@ -158,7 +157,7 @@ impl Writer {
         })
     }
 
-    /// Runs the work in the next batch; answers when that is durable. `work` may run twice.
+    /// Runs the work in the next batch; replies when that is durable. `work` may run twice.
     pub(crate) async fn write<T, F>(&self, from: Source, work: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -189,16 +188,16 @@ impl Writer {
             })
     }
 
-    /// Lets the queue run dry and waits until the file is let go.
+    /// Waits until the queue is empty and the file is closed.
     pub(crate) async fn close(&self) {
         self.queue.close();
-        // Nothing is ever sent: the channel only ends.
+        // Nothing is ever sent; the channel is only closed.
         let _ = self.ended.clone().changed().await;
     }
 }
 
 impl Drop for Writer {
-    /// Waits, so that whoever opens the file next finds it free and everything in it.
+    /// Waits, so that the next process finds the file unlocked and complete.
     fn drop(&mut self) {
         self.queue.close();
         if let Some(thread) = self.thread.take() {
@@ -207,11 +206,11 @@ impl Drop for Writer {
     }
 }
 
-/// Asks the writer for a beat.
+/// Requests a heartbeat from the writer.
 pub(crate) struct HeartbeatQueue(Arc<Queue<Box<dyn Job>>>);
 
 impl HeartbeatQueue {
-    /// Moves the counter in the next batch; its value once that is durable.
+    /// Increments the counter in the next batch; returns its value once that is durable.
     pub(crate) fn bump_heartbeat(&self) -> Option<i64> {
         let (reply, answer) = oneshot::channel();
         let task = Task {
@@ -224,7 +223,7 @@ impl HeartbeatQueue {
     }
 }
 
-/// However the thread ends, nobody waits for it.
+/// When the thread ends for any reason, no caller keeps waiting.
 struct AbandonOnDrop(Arc<Queue<Box<dyn Job>>>);
 
 impl Drop for AbandonOnDrop {
@@ -233,7 +232,7 @@ impl Drop for AbandonOnDrop {
     }
 }
 
-/// Makes the batch durable and answers every job in it.
+/// Makes the batch durable and replies to every job in it.
 fn run_batch(state: &mut WriterState, batch: &mut Vec<Box<dyn Job>>) {
     match attempt(state, batch) {
         Ok(()) => {
@@ -241,7 +240,7 @@ fn run_batch(state: &mut WriterState, batch: &mut Vec<Box<dyn Job>>) {
                 job.answer(Ok(()));
             }
         }
-        // Somebody else has the file: running each job would wait for each.
+        // Another program has the file locked: running each job would wait each time.
         Err(BatchError::Begin(error)) => {
             let fault = fault::from_sql(error);
             for job in batch.drain(..) {
@@ -281,7 +280,7 @@ fn attempt(state: &mut WriterState, jobs: &mut [Box<dyn Job>]) -> Result<(), Bat
         .and_then(|()| run(connection, "COMMIT"));
     if done.is_err() {
         *tx.chain = Chain::default();
-        // Some errors, a full disk among them, have ended the transaction already.
+        // Some errors, such as a full disk, have already ended the transaction.
         if !connection.is_autocommit() {
             let _ = run(connection, "ROLLBACK");
         }

@@ -1,4 +1,4 @@
-//! Whoever changes the audit log behind the program's back is found out.
+//! Direct changes to the audit log in the database are detected.
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -38,7 +38,7 @@ async fn append_entries(store: &Arc<dyn Store>, count: usize) {
     }
 }
 
-/// Entries 1 to 4 under a seal, 5 and 6 not yet.
+/// Entries 1 to 4 are sealed, 5 and 6 not yet.
 async fn fill(path: &Path) {
     let store = open(path);
     append_entries(&store, 4).await;
@@ -47,7 +47,7 @@ async fn fill(path: &Path) {
     store.close().await;
 }
 
-/// What a check finds after somebody with the file in hand ran `sql`.
+/// The verification after `sql` was run directly on the file.
 async fn after(sql: &str) -> AuditVerification {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
@@ -108,7 +108,7 @@ async fn direct_database_changes_are_detected() {
 
 #[tokio::test]
 async fn rewritten_chain_fails_its_checkpoint() {
-    // The attacker knows the rules and writes a chain of its own with the same length.
+    // The attacker knows the format and writes a new chain of the same length.
     let directory = tempfile::tempdir().unwrap();
     let forged = directory.path().join("forged.db");
     let store = open(&forged);
@@ -129,7 +129,7 @@ async fn rewritten_chain_fails_its_checkpoint() {
         forged.display()
     );
     let verification = after(&sql).await;
-    assert_eq!(verification.breaks, [], "its links are in order");
+    assert_eq!(verification.breaks, [], "its links are valid");
     assert!(!verification.checkpoints_valid && !verification.is_valid());
 }
 

@@ -1,4 +1,4 @@
-//! Copies and exports: what was there is there again, and what does not fit is refused.
+//! Backups and exports: everything is restored, and data that does not fit is refused.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn audit_signer(store: &Arc<dyn Store>) -> AuditSigner {
     AuditSigner::new(store, AuditKey::from_seed(&[7; 32]))
 }
 
-/// Runs of these tests tell where they read memory as their first event.
+/// In these tests the first event of a run contains its memory origin.
 fn origin(source: OriginSource<'_>) -> Option<MemoryOrigin> {
     match source {
         OriginSource::FirstEvent(text) | OriginSource::Tombstone(text) => {
@@ -51,8 +51,8 @@ fn question(run: &str) -> InterruptRow {
     }
 }
 
-/// Three runs, one of them below another, with questions, a timer, memory and an audit log; one is
-/// buried.
+/// Three runs, one of them a child of another, with questions, a timer, memory and an audit log;
+/// one is purged.
 async fn fill(store: &Arc<dyn Store>) {
     for name in ["r1", "r2", "r3"] {
         let mut run = row("t1", name);
@@ -91,7 +91,7 @@ async fn fill(store: &Arc<dyn Store>) {
     audit_signer(store).seal_all().await.unwrap();
 }
 
-/// Everything there is to know about `t1`, as text.
+/// All data of `t1`, as text.
 async fn dump_as_text(store: &Arc<dyn Store>) -> String {
     let tenant = TenantId::new("t1");
     let mut text = String::new();
@@ -226,8 +226,8 @@ async fn selected_runs_import_into_a_store_without_them() {
     };
     let file = stores.export("one.ndjson", &one);
     let text = fs::read_to_string(&file).unwrap();
-    assert!(!text.contains("s3cret"), "no key travels with a run");
-    assert!(text.contains("run:r2"), "what is below it does");
+    assert!(!text.contains("s3cret"), "a run's export contains no key");
+    assert!(text.contains("run:r2"), "it contains the child run");
     assert!(!text.contains("run:r3"));
     let other = open(&stores.path("other.db"));
     must(&other, started(row("t1", "own"))).await;
@@ -252,8 +252,8 @@ async fn selected_runs_import_into_a_store_without_them() {
             .is_valid()
     );
     let audit_head = other.audit_head().await.unwrap().unwrap();
-    assert_eq!(audit_head.seq, 2, "each run that came is told");
-    // A store with memory of its own cannot take the memory of another.
+    assert_eq!(audit_head.seq, 2, "each imported run has an entry");
+    // A store with its own memory cannot take the memory of another.
     other.close().await;
     let two = ExportSelection {
         runs: vec!["r3".into()],
@@ -326,7 +326,7 @@ fn write(run: &str, seq: u64, scope: &str, key: &str, body: Option<&str>) -> Mem
     }
 }
 
-/// A run that reads memory from here, with what it writes.
+/// Starts a run with this memory origin, with its writes.
 async fn start_run_with_memory(
     store: &Arc<dyn Store>,
     run: &str,
@@ -336,7 +336,7 @@ async fn start_run_with_memory(
     let now = store.memory_position().await.unwrap();
     let from = MemoryOrigin {
         scope: "s".into(),
-        // A fork goes on from where its source began.
+        // A fork continues from where its source started.
         start: forked.map_or(now, |source| source.start),
         base: forked.map(|_| MemoryBase {
             run: RunId::new("source"),
@@ -380,7 +380,7 @@ async fn single_run_export_contains_only_its_visible_memory() {
     };
     let file = stores.export("fork.ndjson", &one);
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("run:source"), "the run it goes on from");
+    assert!(text.contains("run:source"), "the run it continues");
     assert!(
         !text.contains("run:later") && !text.contains("too late"),
         "{text}"
@@ -415,7 +415,7 @@ async fn single_run_export_contains_only_its_visible_memory() {
     assert_eq!(
         moved.memory_position().await.unwrap(),
         store.memory_position().await.unwrap(),
-        "what is written next comes after"
+        "the next write comes after"
     );
     let tenant = TenantId::new("t1");
     let count = moved.memory_count(&tenant, "s", "notes", NOW, 9);
@@ -440,7 +440,7 @@ async fn older_export_gets_workspace_memory_scopes() {
     must(&store, begin).await;
     let file = stores.export("old.ndjson", &ExportSelection::default());
     let text = fs::read_to_string(&file).unwrap();
-    let older = text.replacen("\"schema\":11", "\"schema\":8", 1);
+    let older = text.replacen("\"schema\":12", "\"schema\":8", 1);
     assert_ne!(text, older, "it says which schema its rows are of");
     fs::write(&file, older).unwrap();
     assert_eq!(stores.import("old.ndjson", "new.db"), Ok(4));

@@ -1,4 +1,4 @@
-//! Every promise of storage, kept by SQLite.
+//! Runs the storage battery on SQLite.
 
 use std::sync::Arc;
 use tandem_store::battery::FreshStore;

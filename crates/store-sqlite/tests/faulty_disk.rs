@@ -1,12 +1,12 @@
-//! The real SQLite on a disk that fails: writes that fail or stop half-way, a full disk, an fsync that
-//! fails, and power that goes at any moment and takes with it what was not synced, in whole or in part.
+//! The real SQLite on a faulty disk: failing and partial writes, a full disk, a failing fsync, and
+//! a power failure at any moment that loses unsynced data, completely or in part.
 //!
-//! A victim commits on a preloaded disk (`faulty_disk/disk.c`) that fails by a seed and writes down every
-//! change. From that journal the test builds what the disk would hold had the power gone at some moment,
-//! opens the store on it and looks: every acknowledged commit is there, no commit is there in part, and the
-//! store takes the next one.
+//! A victim process commits on a preloaded disk (`faulty_disk/disk.c`) that fails according to a
+//! seed and journals every change. From that journal the test builds what the disk would hold after
+//! a power failure at some moment, opens the store on it and checks: every acknowledged commit is
+//! there, no commit is there in part, and the store takes the next one.
 //!
-//! `TANDEM_DISK_SEEDS=100..200` tries other seeds. A failure names its seed and moment.
+//! `TANDEM_DISK_SEEDS=100..200` tries other seeds. A failure prints its seed and moment.
 
 #![cfg(target_os = "linux")]
 
@@ -27,9 +27,9 @@ use tandem_store_sqlite::{Options, SqliteStore};
 const DIRECTORY: &str = "TANDEM_TEST_DIRECTORY";
 const COMMITS: &str = "TANDEM_TEST_COMMITS";
 const SEEDS: &str = "TANDEM_DISK_SEEDS";
-/// Processes that use the disk of one seed, one after the other.
+/// Number of processes that use the disk of one seed, one after the other.
 const RESTARTS: u64 = 3;
-/// Moments of each seed at which the power goes.
+/// Number of power failures per seed.
 const CUTS: usize = 8;
 
 /// Streams that every commit appends to, and how many events it appends.
@@ -80,7 +80,7 @@ async fn commits_in(store: &Arc<dyn Store>) -> Result<u64, String> {
     }
 }
 
-/// Not a test of its own: commits on the disk it was given and writes down what was acknowledged.
+/// Not a test of its own: commits on the given disk and journals what was acknowledged.
 #[tokio::test(flavor = "current_thread")]
 #[ignore = "the victim of the test below"]
 async fn victim() {
@@ -103,7 +103,7 @@ async fn victim() {
     };
     let narrow = StreamId::new(STREAMS[1].0);
     for _ in 0..wanted {
-        // A commit that was told as failed may have been made.
+        // A commit that was reported as failed may have been made.
         let Ok(events) = store.events(&narrow, None, usize::MAX).await else {
             continue;
         };
@@ -111,10 +111,10 @@ async fn victim() {
         match store.commit(numbered(n)).await {
             Ok(()) => acknowledged.write_all(&n.to_le_bytes()).unwrap(),
             Err(Error::Fault(fault)) => assert_ne!(fault.code, "corrupt", "{fault}"),
-            Err(Error::Conflict(conflict)) => panic!("nobody else writes: {conflict}"),
+            Err(Error::Conflict(conflict)) => panic!("no other writer: {conflict}"),
         }
     }
-    // Some end as they should, some do not.
+    // Some processes shut down, some do not.
     if wanted.is_multiple_of(2) {
         store.close().await;
     }
@@ -159,7 +159,7 @@ async fn one_disk(seed: u64, disk: &Path, place: &Path) -> u64 {
     let directory = place.join("disk");
     let journal = used_disk(seed, &mut rng, disk, &directory);
     let mut cuts: Vec<usize> = (0..CUTS).map(|_| rng.below(journal.len() + 1)).collect();
-    // And once when nothing happens any more.
+    // And once at the end of the journal.
     cuts.push(journal.len());
     for (number, cut) in cuts.into_iter().enumerate() {
         let after = place.join(format!("after-{number}"));
@@ -184,7 +184,7 @@ fn used_disk(seed: u64, rng: &mut Rng, disk: &Path, directory: &Path) -> Journal
     std::fs::create_dir(directory).unwrap();
     let per_mille = [0, 3, 10, 40][rng.below(4)];
     for restart in 0..RESTARTS {
-        // Every third restart ends on a disk that syncs nothing any more.
+        // Every third process ends on a disk that syncs nothing any more.
         let good_syncs = [usize::MAX, usize::MAX, 5 + rng.below(20)][rng.below(3)];
         let victim = Command::new(std::env::current_exe().unwrap())
             .args(["--ignored", "--exact", "victim", "--nocapture"])
@@ -207,13 +207,13 @@ fn used_disk(seed: u64, rng: &mut Rng, disk: &Path, directory: &Path) -> Journal
     Journal::read(&written)
 }
 
-/// The store opens, holds at least as many commits as were acknowledged and nothing in part, and takes
-/// another one.
+/// Checks that the store opens, holds at least the acknowledged commits and nothing in part, and
+/// takes another one.
 async fn check_commits(directory: &Path, acknowledged_before: u64) -> Result<(), String> {
     let opened = SqliteStore::open(directory.join("tandem.db"), Options::default());
     let store: Arc<dyn Store> = match opened {
         Ok(store) => Arc::new(store),
-        // A file that never became a database may be refused, in words.
+        // A file that never became a database may be refused with a message.
         Err(fault) if acknowledged_before == 0 && !fault.message.is_empty() => return Ok(()),
         Err(fault) => return Err(fault.to_string()),
     };
@@ -237,7 +237,7 @@ async fn check_commits(directory: &Path, acknowledged_before: u64) -> Result<(),
 async fn disk_without_real_sync_is_detected_by_this_test() {
     let place = tempfile::tempdir().unwrap();
     let disk = compiled(place.path());
-    // A seed whose processes meet no other fault.
+    // A seed whose processes get no other fault.
     let seed = (0..).find(|seed| Rng(*seed).below(4) == 0).unwrap();
     let mut rng = Rng(seed);
     let directory = place.path().join("disk");

@@ -1,5 +1,5 @@
-//! No room: the commit that does not fit fails alone, nothing is lost, and the store goes on as
-//! soon as there is room again.
+//! A full disk: only the commit that does not fit fails, nothing is lost, and the store continues
+//! as soon as there is space again.
 
 use std::sync::Arc;
 use tandem_record::{StreamId, Timestamp};
@@ -17,7 +17,7 @@ fn capped(path: &std::path::Path, max_bytes: u64) -> Arc<SqliteStore> {
     Arc::new(SqliteStore::open(path, options).unwrap())
 }
 
-/// Events of a whole MiB each; the first few are ordinary, so that it fails half-way.
+/// Events of one MiB each; the first few are ordinary, so that it fails half-way.
 fn too_big(stream: &StreamId) -> Commit {
     let mut big = append(stream, None, 3);
     let rest = (3..6).map(|seq| NewEvent {
@@ -33,7 +33,7 @@ fn is_full(result: Result<(), Error>) {
     match result {
         Err(Error::Fault(fault)) => {
             assert_eq!(fault.code, "disk_full", "{fault}");
-            assert!(fault.retryable, "room may be made");
+            assert!(fault.retryable, "space may be freed");
         }
         other => panic!("expected a full disk, got {other:?}"),
     }
@@ -56,7 +56,7 @@ async fn full_disk_fails_commits_without_loss_and_recovers() {
         }
     };
     is_full(full);
-    assert!(confirmed > 1_000, "there was room at first");
+    assert!(confirmed > 1_000, "there was space at first");
     for _ in 0..3 {
         is_full(
             store
@@ -94,7 +94,7 @@ async fn oversized_commit_fails_alone_in_its_batch() {
                         store
                             .commit(run)
                             .await
-                            .expect("there is room for a small one");
+                            .expect("there is space for a small one");
                     }
                 })
             })
@@ -102,7 +102,7 @@ async fn oversized_commit_fails_alone_in_its_batch() {
         for task in small {
             task.await.unwrap();
         }
-        assert_eq!(head(&store, &big).await, None, "half of it was left");
+        assert_eq!(head(&store, &big).await, None, "no part of it is left");
     }
     let counts = store.count_by_status().await.unwrap();
     assert_eq!(counts, [("running".to_owned(), 20 * 15)]);

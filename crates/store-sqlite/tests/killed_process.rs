@@ -1,4 +1,4 @@
-//! A process killed in the middle of its work: everything it was told is durable is there.
+//! A killed process: everything that was confirmed to it is durable.
 //!
 //! The test starts its own executable again as the victim.
 
@@ -13,7 +13,7 @@ use tandem_store_sqlite::{Options, SqliteStore};
 
 const DATABASE: &str = "TANDEM_TEST_DATABASE";
 
-/// Not a test of its own: commits on several streams until it is killed, and says what was
+/// Not a test of its own: commits on several streams until it is killed, and prints what was
 /// confirmed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the victim of the test below"]
@@ -44,7 +44,7 @@ async fn victim() {
 async fn killed_process_loses_no_confirmed_commit() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tandem.db");
-    // Enough for several checkpoints to be cut through as well.
+    // Enough for several checkpoints.
     let enough = 5_000;
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "victim", "--nocapture"])
@@ -56,7 +56,7 @@ async fn killed_process_loses_no_confirmed_commit() {
     let mut confirmed: BTreeMap<u64, u64> = BTreeMap::new();
     let mut seen = 0;
     while let Some(Ok(line)) = lines.next() {
-        // The last line may be cut off, and the test harness has lines of its own.
+        // The last line may be cut off, and the test harness prints its own lines.
         let mut words = line.split(' ').skip_while(|word| *word != "confirmed");
         let numbers = (words.nth(1), words.next());
         if let (Some(Ok(task)), Some(Ok(seq))) = (

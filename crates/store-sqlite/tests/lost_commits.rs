@@ -1,11 +1,11 @@
-//! Databases that lost what they had confirmed, databases with two names, and who may read them.
+//! Databases that lost confirmed commits, databases with two names, and file permissions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_record::RunId;
 use tandem_store::battery::sample::{must, row, started};
 use tandem_store::{Fault, Store};
-use tandem_store_sqlite::{Options, SqliteStore, backup, restore};
+use tandem_store_sqlite::{ExportSelection, Options, SqliteStore, backup, export, restore};
 use tempfile::TempDir;
 
 const FILES: [&str; 4] = ["", "-wal", ".lock", ".marker"];
@@ -42,7 +42,7 @@ fn crashed(path: &Path, without: &[&str]) -> (TempDir, PathBuf) {
     (directory, copy)
 }
 
-/// A store whose last run is in the write-ahead log alone.
+/// A store whose last run is only in the write-ahead log.
 async fn in_use(path: &Path) -> Arc<dyn Store> {
     let store = open(path);
     must(&store, started(row("t1", "before"))).await;
@@ -60,7 +60,7 @@ async fn a_crash_leaves_a_store_that_opens() {
     let (_directory, copy) = crashed(&path, &[]);
     let again = open(&copy);
     let run = again.run_of_any_tenant(&RunId::new("after")).await.unwrap();
-    assert!(run.is_some(), "what was confirmed is there");
+    assert!(run.is_some(), "confirmed data is there");
     store.close().await;
 }
 
@@ -103,6 +103,119 @@ async fn truncated_write_ahead_log_is_detected_and_not_changed() {
     store.close().await;
 }
 
+/// Neither copy is made, and the files stay as they are.
+#[track_caller]
+fn copies_refused(path: &Path, word: &str) {
+    let saved = path.with_file_name("saved.db");
+    std::fs::write(&saved, "a good backup").unwrap();
+    // SQLite makes an empty write-ahead log where there is none.
+    let files = || FILES.map(|ending| std::fs::read(with(path, ending)).unwrap_or_default());
+    let before = files();
+    let mut exported = Vec::new();
+    let export = export(
+        path,
+        &ExportSelection::default(),
+        &|_| None,
+        &mut exported,
+        &mut |_, _| {},
+    );
+    let backup = backup(path, &saved, true, &mut |_, _| {});
+    for fault in [backup.unwrap_err(), export.unwrap_err()] {
+        assert_eq!(fault.code, "data_missing", "{fault}");
+        assert!(fault.message.contains(word), "{fault}");
+    }
+    assert!(exported.is_empty());
+    assert_eq!(std::fs::read(&saved).unwrap(), b"a good backup");
+    assert!(before == files(), "the files changed");
+}
+
+#[tokio::test]
+async fn store_that_lost_commits_is_neither_copied_nor_exported() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = in_use(&path).await;
+    let (_removed, removed) = crashed(&path, &["-wal"]);
+    copies_refused(&removed, "lost commits");
+    let (_cut, cut) = crashed(&path, &[]);
+    let whole = std::fs::read(with(&cut, "-wal")).unwrap();
+    std::fs::write(with(&cut, "-wal"), &whole[..100]).unwrap();
+    copies_refused(&cut, "lost commits");
+    let (_emptied, emptied) = crashed(&path, &["-wal"]);
+    std::fs::write(&emptied, "").unwrap();
+    copies_refused(&emptied, "is empty");
+    std::fs::remove_file(&emptied).unwrap();
+    copies_refused(&emptied, "is missing");
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn store_in_use_is_copied_whatever_its_marker_says_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = in_use(&path).await;
+    let writer = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            for n in 0..600 {
+                must(&store, started(row("t1", &format!("r{n}")))).await;
+                store.ping().await.unwrap();
+            }
+        }
+    });
+    let saved = directory.path().join("saved.db");
+    let mut copies = 0;
+    while !writer.is_finished() || copies == 0 {
+        backup(&path, &saved, true, &mut |_, _| {}).unwrap();
+        copies += 1;
+    }
+    writer.await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test]
+async fn marker_without_a_claim_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    let store = in_use(&path).await;
+    // A power cut can leave it so: the server starts, a copy that nobody can vouch for is not made.
+    for content in ["", "\0\0\0\0"] {
+        let (_directory, copy) = crashed(&path, &[]);
+        std::fs::write(with(&copy, ".marker"), content).unwrap();
+        copies_refused(&copy, "marker cannot be read");
+        open(&copy).close().await;
+        backup(&copy, &copy.with_file_name("new.db"), false, &mut |_, _| {}).unwrap();
+        // An empty database is refused with any marker.
+        std::fs::write(with(&copy, ".marker"), content).unwrap();
+        std::fs::write(&copy, "").unwrap();
+        refused(&copy, "data_missing");
+    }
+    let (_directory, copy) = crashed(&path, &[]);
+    std::fs::write(with(&copy, ".marker"), "x\n").unwrap();
+    copies_refused(&copy, "marker cannot be read");
+    let fault = refused(&copy, "data_missing");
+    assert!(fault.message.contains("tandem.db.marker"), "{fault}");
+    std::fs::remove_file(with(&copy, ".marker")).unwrap();
+    open(&copy).close().await;
+    store.close().await;
+}
+
+#[cfg(unix)]
+#[test]
+fn dangling_link_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    for target in ["nowhere/other.db", "other.db", "tandem.db"] {
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let fault = refused(&path, "io");
+        for word in ["symbolic link", target, "tandem.db is"] {
+            assert!(fault.message.contains(word), "{word}: {fault}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+    let left = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 0, "nothing was made");
+}
+
 #[tokio::test]
 async fn emptied_or_deleted_database_is_not_recreated() {
     let directory = tempfile::tempdir().unwrap();
@@ -114,8 +227,8 @@ async fn emptied_or_deleted_database_is_not_recreated() {
     std::fs::remove_file(&path).unwrap();
     let fault = refused(&path, "data_missing");
     assert!(fault.message.contains("is missing"), "{fault}");
-    assert!(!path.exists(), "nothing was made in its place");
-    // The operator says that it is meant.
+    assert!(!path.exists(), "no new file was created");
+    // The operator confirms the loss by removing the marker.
     std::fs::remove_file(with(&path, ".marker")).unwrap();
     open(&path).close().await;
 }
@@ -155,7 +268,7 @@ async fn a_link_to_an_open_store_does_not_open_it_twice() {
         };
         refused(&hard, expected);
     }
-    store.ping().await.expect("the first is not disturbed");
+    store.ping().await.expect("the first is not affected");
     store.close().await;
 }
 

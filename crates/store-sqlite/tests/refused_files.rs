@@ -1,4 +1,4 @@
-//! Files the store does not open, and what it says about them.
+//! Files the store does not open, and the errors for them.
 
 use rusqlite::Connection;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn is(fault: &Fault, code: &str, path: &Path) {
     assert!(fault.message.contains(&name), "the file is named: {fault}");
 }
 
-/// A closed database with enough in it to be damaged.
+/// A closed database with enough content to be damaged.
 async fn filled(path: &Path) {
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path, Options::default()).unwrap());
     for n in 0..300 {
@@ -39,11 +39,11 @@ async fn one_process_at_a_time() {
     let fault = refused(&path);
     is(&fault, "locked", &path);
     assert!(fault.message.contains("tandem.db.lock"), "{fault}");
-    first.ping().await.expect("the first is not disturbed");
+    first.ping().await.expect("the first is not affected");
     first.close().await;
     let second = SqliteStore::open(&path, Options::default());
     second
-        .expect("a closed store lets go")
+        .expect("a closed store releases its lock")
         .ping()
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! What was confirmed is there after the store was closed, dropped or copied in mid-flight.
+//! Confirmed data is there after the store was closed, dropped or copied while in use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn answer() -> IdempotencyRecord {
     }
 }
 
-/// Touches every table.
+/// Writes to every table.
 async fn fill(store: &Arc<dyn Store>) {
     let stream = StreamId::new("run:r1");
     let mut everything = started(row("t1", "r1"));
@@ -158,8 +158,8 @@ async fn closing_finishes_what_was_queued() {
     assert_eq!(stored, confirmed, "confirmed and stored are the same");
 }
 
-/// The files as a power cut would leave them: the database first, which only a checkpoint changes
-/// (and this stays below one), then the WAL, which only grows.
+/// The files as a power failure would leave them: the database first, which only a checkpoint
+/// changes (and this stays below one), then the WAL, which only grows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn copy_taken_while_committing_has_all_confirmed_commits() {
     let directory = tempfile::tempdir().unwrap();
@@ -203,14 +203,14 @@ async fn copy_taken_while_committing_has_all_confirmed_commits() {
         assert!(events.len() > seq as usize, "run:{task} lost event {seq}");
     }
     for task in 0..4 {
-        // `whole` checks that there is no gap; and the stream goes on.
+        // `whole` checks that there is no gap; the stream also continues.
         let stream = StreamId::new(format!("run:{task}"));
         let last = whole(&store, &stream).await.len() as u64 - 1;
         must(&store, commit([append(&stream, Some(last), 1)])).await;
     }
 }
 
-/// A file as an earlier version of the schema left it, with these rows in it.
+/// A file of an earlier schema version, with these rows in it.
 fn of_version(version: usize, path: &std::path::Path, rows: &str) {
     const SCRIPTS: [&str; 8] = [
         include_str!("../src/schema/1.sql"),
@@ -345,7 +345,7 @@ async fn migration_gives_workspaces_their_memory_and_leaves_workflows_to_tenants
         let writers: Vec<String> = entries.unwrap().iter().map(|e| e.run.to_string()).collect();
         assert_eq!(writers, [run], "{scope}");
         let count = store.memory_count(&tenant, scope, "notes", Timestamp(5), 10);
-        assert_eq!(count.await.unwrap(), 1, "{scope} is counted as it stands");
+        assert_eq!(count.await.unwrap(), 1, "{scope} has its current count");
     }
     let purged = store.run(&tenant, &"r2".into()).await.unwrap().unwrap();
     let left = purged.tombstone.unwrap();
@@ -391,7 +391,7 @@ async fn log_with_one_row_per_event_is_migrated() {
     let before = [(5, r#"{"n":0}"#), (5, r#"{"n":1}"#), (6, r#"{"n":2}"#)];
     assert_eq!(read, before);
     let seqs: Vec<u64> = events.iter().map(|event| event.seq.0).collect();
-    assert_eq!(seqs, [0, 1, 2, 3, 4], "and goes on");
+    assert_eq!(seqs, [0, 1, 2, 3, 4], "and continues");
     assert_eq!(whole(&store, &new).await.len(), 1, "a stream of its own");
     let other = store
         .events(&StreamId::new("run:b"), None, 10)

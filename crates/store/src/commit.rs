@@ -1,4 +1,4 @@
-//! One unit of durable change.
+//! One atomic durable change.
 
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
@@ -13,11 +13,11 @@ use tandem_record::{
     TenantId, TimerKey, Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 
-/// Everything one decision changes. Several streams may advance together.
+/// All changes of one decision. Several streams may advance together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commit {
-    /// Whose commit it is: a store that is busy takes commits of different tenants in turn. `None` for
-    /// the host's own.
+    /// The tenant of the commit: a busy store handles tenants in turn. `None` for the host's own
+    /// commits.
     pub tenant: Option<TenantId>,
     pub appends: Vec<Append>,
     pub timers: Vec<TimerChange>,
@@ -25,14 +25,14 @@ pub struct Commit {
     pub idempotency: Option<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
     pub guards: Vec<CommitGuard>,
-    /// Questions opened, voted on or closed. A question's identity is fixed by its first row;
-    /// later ones change `deadline`, `closed` and `body` only.
+    /// Questions opened, voted on or closed. The identity of a question is fixed by its first row;
+    /// later rows change only `deadline`, `closed` and `body`.
     pub interrupts: Vec<InterruptRow>,
     /// Writes to memory scopes, in order.
     pub memory: Vec<MemoryRow>,
-    /// Ends of children, from which on their parents see what they wrote.
+    /// Ends of children; from then on their parents see what they wrote.
     pub joins: Vec<MemoryJoin>,
-    /// What the audit log tells about it. The store gives each entry its place in the chain.
+    /// Audit entries of the commit. The store assigns each one its sequence in the chain.
     pub audit: Vec<AuditDraft>,
     /// Groups and delegations.
     pub people: Vec<PeopleChange>,
@@ -40,9 +40,15 @@ pub struct Commit {
     pub webhooks: Vec<WebhookChange>,
 }
 
+/// What writing one row beside the events costs, as bytes of text: about the time its indexes take.
+const ROW_BYTES: usize = 2 * 1024;
+
 impl Commit {
-    /// About how many bytes it writes: the long texts in it. Cheap.
+    /// About how many bytes it writes: the long texts in it, and a share for each row beside the events.
+    /// Cheap. Stores use it to share the writer fairly.
     pub fn size(&self) -> usize {
+        let rows = self.timers.len() + self.outbox.len() + self.interrupts.len();
+        let rows = (rows + self.memory.len() + self.joins.len() + self.webhooks.len()) * ROW_BYTES;
         let appends = self.appends.iter().map(|append| {
             let events: usize = append.events.iter().map(|event| event.body.len()).sum();
             events + append.snapshot.as_ref().map_or(0, |s| s.body.len())
@@ -67,10 +73,11 @@ impl Commit {
             .chain(memory)
             .chain(questions)
             .chain(answer)
-            .sum()
+            .sum::<usize>()
+            + rows
     }
 
-    /// Refuses what no correct caller asks for, so that every implementation refuses the same.
+    /// Refuses invalid commits, so that every implementation refuses the same ones.
     pub fn check(&self) -> Result<(), Fault> {
         for append in &self.appends {
             if append.after.is_none() && append.events.is_empty() {
@@ -99,25 +106,25 @@ impl Commit {
 /// Conditions checked inside the transaction, before anything is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommitGuard {
-    /// The outbox still holds this entry, leased to `owner`: the result about to be recorded was
-    /// not recorded before, and nobody else took over.
+    /// The outbox still holds this entry, leased to `owner`: its result was not recorded before,
+    /// and no other process took over.
     HoldsLease { effect: EffectId, owner: String },
     /// No live run of the partition has this scope.
     ScopeFree { owner: Partition, scope: String },
-    /// No delivery of the subscription is due before this moment, or none is pending at all: who
-    /// goes to sleep until then does not leave one behind that came in meanwhile.
+    /// No delivery of the subscription is due before this time, or none is pending at all: a worker
+    /// that waits until then misses no delivery that was added in the meantime.
     NoDeliveryBefore {
         webhook: WebhookId,
         due: Option<Timestamp>,
     },
-    /// The id means this document to the owner itself (`None`: to all), or has no meaning there: who
-    /// registers knows whether they were the first.
+    /// The id stands for this document of the owner itself (`None`: shared), or for none: a caller
+    /// that registers it learns whether it was the first.
     RegisteredAs {
         owner: Option<Partition>,
         workflow: WorkflowId,
         hash: Option<DefinitionHash>,
     },
-    /// These keys are in the scope, for everyone who begins now.
+    /// These keys are in the scope, for every run that starts now.
     MemoryKeysPresent {
         tenant: TenantId,
         scope: String,
@@ -130,9 +137,9 @@ pub enum CommitGuard {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Append {
     pub stream: StreamId,
-    /// The last sequence the decision was made on; `None` begins the stream.
+    /// The last sequence the decision was made on; `None` starts the stream.
     pub after: Option<Seq>,
-    /// May be empty on a stream that exists, to replace its snapshot or projection only.
+    /// May be empty for an existing stream, to replace only its snapshot or projection.
     pub events: Vec<NewEvent>,
     /// The run projection after these events, for streams of runs.
     pub run: Option<RunRow>,
@@ -140,12 +147,12 @@ pub struct Append {
     pub snapshot: Option<SnapshotRecord>,
 }
 
-/// Bytes one event or snapshot may have. Far above what a run may build, far below what any
-/// database keeps in a row.
+/// Size limit of one event or snapshot. Far above what a run may build, far below the row limit of
+/// any database.
 pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 impl Append {
-    /// Refuses what is too long to be stored, whenever it may be tried again.
+    /// Refuses what is too large to be stored, which no retry can change.
     fn check_size(&self) -> Result<(), Fault> {
         let events = self.events.iter().map(|event| event.body.len());
         let snapshot = self.snapshot.iter().map(|snapshot| snapshot.body.len());
@@ -160,7 +167,7 @@ impl Append {
     }
 }
 
-/// An event to append. Its sequence follows from its place in the append.
+/// An event to append. Its sequence follows from its position in the append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvent {
     pub at: Timestamp,
@@ -168,9 +175,9 @@ pub struct NewEvent {
     pub body: String,
 }
 
-/// One row of the run listing. Who a run is (tenant, workspace, workflow, definition, parent,
-/// scope, time of creation) is fixed by the first commit that names it; later commits change only
-/// where it stands: `status`, `ended_at` and `error_code`.
+/// One row of the run listing. The identity of a run (tenant, workspace, workflow, definition,
+/// parent, scope, time of creation) is fixed by the first commit that names it. Later commits
+/// change only `status`, `ended_at` and `error_code`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
     pub run_id: RunId,
@@ -197,18 +204,18 @@ pub struct InterruptRow {
     pub kind: String,
     pub created_at: Timestamp,
     pub deadline: Option<Timestamp>,
-    /// Higher is more urgent; 0 is ordinary.
+    /// Higher is more urgent; 0 is normal.
     pub priority: i32,
-    /// Approver groups it is put to.
+    /// Approver groups that may decide it.
     pub groups: Vec<String>,
-    /// How it ended; open while absent.
+    /// The outcome; `None` while it is open.
     pub closed: Option<String>,
     /// What is shown, as JSON, opaque to the store.
     pub body: String,
 }
 
-/// One write to a memory scope, or one key taken out of it. Kept as long as anybody may look back
-/// at it; its place in the journal is its order among all writes.
+/// One write to a memory scope, or the deletion of one key. Kept as long as any reader may need it;
+/// its position in the journal is its order among all writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRow {
     pub tenant: TenantId,
@@ -216,10 +223,10 @@ pub struct MemoryRow {
     pub memory_ref: String,
     pub key: String,
     pub run: RunId,
-    /// The event of that run that tells the write.
+    /// The event of that run that recorded the write.
     pub seq: Seq,
-    /// The entry as JSON, of which the store looks at `written_at` and `expires_at`; `None` takes
-    /// the key out.
+    /// The entry as JSON, of which the store reads only `written_at` and `expires_at`; `None`
+    /// deletes the key.
     pub body: Option<String>,
 }
 
@@ -232,12 +239,12 @@ pub struct MemoryJoin {
 }
 
 impl InterruptRow {
-    /// Sorts by deadline, those without one last.
+    /// Sort key by deadline; rows without one come last.
     pub fn due(&self) -> i64 {
         self.deadline.map_or(i64::MAX, |at| at.0)
     }
 
-    /// Sorts the most urgent first.
+    /// Sort key, most urgent first.
     pub fn urgency(&self) -> i64 {
         -i64::from(self.priority)
     }
@@ -268,16 +275,16 @@ pub enum TimerChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxChange {
-    /// Adds an entry; an entry with the same id is replaced (a fresh attempt of the same effect).
+    /// Adds an entry, or replaces the one with the same id (a new attempt of the same effect).
     Put(OutboxEntry),
-    /// Adds an entry, or makes the one with this id due at its `available_at` if that is earlier.
-    /// Who holds it keeps it.
+    /// Adds an entry, or makes the one with this id due at its `available_at` if that is earlier. A
+    /// lease on it stays.
     Wake(OutboxEntry),
-    /// Removes it, whoever holds it: performed, or no longer wanted.
+    /// Removes it, leased or not: performed, or no longer needed.
     Remove(EffectId),
 }
 
-/// An effect on its way to be performed.
+/// An effect that waits to be performed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxEntry {
     pub effect: EffectId,
@@ -286,17 +293,17 @@ pub struct OutboxEntry {
     /// The effect as JSON, opaque to the store.
     pub body: String,
     pub available_at: Timestamp,
-    /// What it competes with for workers.
+    /// The lane whose workers it uses.
     pub lane: Lane,
-    /// How often it was leased so far.
+    /// How often it was leased.
     pub attempts: u32,
-    /// Attempts that failed since it was put; the store alone changes it.
+    /// Failed attempts since it was put; only the store changes it.
     pub failures: u32,
-    /// Set when the committing process performs it itself right away.
+    /// Set when the committing process performs it immediately.
     pub lease: Option<(String, Timestamp)>,
 }
 
-/// The answer to a request, kept in the commit that did what was asked.
+/// The response to a request, stored in the commit of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyRecord {
     pub key: IdempotencyKey,
@@ -314,14 +321,14 @@ pub struct StoredResponse {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryChange {
-    /// Stores the document (once per content) and makes it what the id means.
-    /// `owner: None` makes it visible to every tenant.
+    /// Stores the document (once per content) and registers it under the id. `owner: None` makes it
+    /// visible to every tenant.
     Register {
         owner: Option<Partition>,
         definition: DefinitionRecord,
         at: Timestamp,
     },
-    /// The id means nothing any more; pinned documents stay readable.
+    /// Unregisters the id; pinned documents stay readable.
     Unregister {
         owner: Option<Partition>,
         workflow: WorkflowId,

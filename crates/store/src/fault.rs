@@ -1,5 +1,5 @@
-//! How storage says no. A conflict is an ordinary answer that tells the caller to look again; a
-//! fault is the store's own trouble and says whether trying again can help.
+//! Errors of storage. A conflict is an ordinary result: the caller reloads and retries. A fault is
+//! an error of the store itself and says whether a retry can help.
 
 use tandem_record::{Seq, StreamId};
 
@@ -11,38 +11,37 @@ pub enum Error {
     Fault(#[from] Fault),
 }
 
-/// Somebody else moved first. Nothing was written.
+/// Another commit was first. Nothing was written.
 #[derive(Debug, Clone, thiserror::Error, PartialEq)]
 pub enum Conflict {
     #[error("stream {stream} is at {actual:?}, not at {expected:?}")]
     Position {
         stream: StreamId,
-        /// The last sequence the caller believed in; `None` for a stream not yet begun.
+        /// The last sequence the caller expected; `None` for a new stream.
         expected: Option<Seq>,
         actual: Option<Seq>,
     },
-    /// The idempotency key was answered by another commit in the meantime.
+    /// Another commit used the idempotency key in the meantime.
     #[error("the idempotency key has been used")]
     KeyUsed,
-    /// Entries of memory the commit is about are not there any more.
+    /// Memory entries that the commit needs no longer exist.
     #[error("entries of memory are gone")]
     MemoryKeysMissing,
-    /// A guard on the outbox, the scope or the registry did not hold.
+    /// A guard on the outbox, the scope or the registry failed.
     #[error("guard failed: {0}")]
     Guard(String),
 }
 
-/// Trouble of the store itself.
+/// An error of the store itself.
 #[derive(Debug, Clone, thiserror::Error, PartialEq)]
 #[error("{message}")]
 pub struct Fault {
     pub message: String,
-    /// Whether the same call may succeed later without anyone stepping in.
+    /// Whether the same call may succeed later without intervention.
     pub retryable: bool,
-    /// What kind of trouble, for error codes: `disk_full`, `corrupt`, `closed`, `newer_schema`,
-    /// `locked` (another process has the store), `busy`, `io`, `too_large` (what was to be written
-    /// never fits), and `invalid` for what no correct
-    /// caller asks for.
+    /// Kind of error, for error codes: `disk_full`, `corrupt`, `closed`, `newer_schema`, `locked`
+    /// (another process has the store), `busy`, `io`, `too_large` (the data never fits), and
+    /// `invalid` for calls that no correct caller makes.
     pub code: &'static str,
 }
 
@@ -55,7 +54,7 @@ impl Fault {
         }
     }
 
-    /// Whether the store as a whole is in trouble, so that what failed is not to blame for it.
+    /// Whether the store as a whole fails, so that the failed work is not the cause.
     pub fn is_store_wide(&self) -> bool {
         self.retryable && matches!(self.code, "disk_full" | "busy" | "io" | "locked")
             || self.code == "closed"

@@ -1,4 +1,4 @@
-//! API keys at rest: only a hash is stored, never the key.
+//! Stored API keys: only a hash is stored, never the key.
 
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
@@ -15,7 +15,8 @@ pub struct KeyRecord {
     pub name: String,
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
-    /// Keys of one principal share it, so that a key can be rotated without changing who acts.
+    /// Shared by all keys of one principal, so that a key can be rotated without changing the
+    /// actor.
     pub principal: Principal,
     pub scopes: Vec<String>,
     pub roles: Vec<String>,
@@ -26,16 +27,16 @@ pub struct KeyRecord {
 
 #[async_trait]
 pub trait Keys: Send + Sync {
-    /// A key with the same id is replaced. A secret belongs to one key: the hash of another key is
-    /// refused as `invalid`. The audit log tells it in the same transaction.
+    /// Replaces a key with the same id. A secret belongs to one key: the hash of another key is
+    /// refused as `invalid`. The audit entry is written in the same transaction.
     async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault>;
-    /// By the hash of the presented secret. Revoked and expired keys are returned too: the caller
-    /// tells them apart.
+    /// By the hash of the presented secret. Also returns revoked and expired keys; the caller
+    /// checks that.
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault>;
     /// Oldest first; `None` lists every tenant's keys.
     async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault>;
-    /// `false` when there is no such key in the tenant. Revoking twice keeps the first time, and
-    /// only the first is audit.
+    /// `false` when there is no such key in the tenant. A second revocation keeps the time of the
+    /// first, and only the first gets an audit entry.
     async fn revoke_key(
         &self,
         tenant: &TenantId,

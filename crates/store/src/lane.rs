@@ -1,24 +1,24 @@
-//! Who competes with whom for workers: outbox entries wait in lanes, one for each kind of work, tenant
-//! and target, so that whoever takes them can share workers fairly without looking at all that wait.
+//! Lanes of the outbox: one for each class of work, tenant and target. With them, workers are
+//! shared fairly without reading all waiting entries.
 
 use std::collections::HashMap;
 use tandem_record::{TenantId, Timestamp};
 
-/// Kinds of work that never wait behind each other.
+/// Classes of work that never wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WorkClass {
-    /// Concerns only this host: going on with a run, telling a parent, cancelling a child.
+    /// Concerns only this host: continue a run, notify a parent, cancel a child.
     Internal,
     /// Calls something outside on behalf of a node.
     Call,
-    /// Tells somebody outside what happened: webhooks and callbacks.
+    /// Notifies others outside: webhooks and callbacks.
     Delivery,
 }
 
 impl WorkClass {
     pub const ALL: [Self; 3] = [Self::Internal, Self::Call, Self::Delivery];
 
-    /// How rows name it. Part of the stored format.
+    /// The number stored in rows. Part of the stored format.
     pub fn number(self) -> i64 {
         match self {
             Self::Internal => 0,
@@ -37,35 +37,35 @@ impl WorkClass {
 pub struct Lane {
     pub class: WorkClass,
     pub tenant: TenantId,
-    /// Who is called, for example `api.example.com:8443`; empty for internal work.
+    /// The called host, for example `api.example.com:8443`; empty for internal work.
     pub target: String,
 }
 
-/// Which lanes have work. Tenants are looked at from the one after `after_tenant`, in a circle, and
-/// the targets of each likewise; so a caller that remembers where it stopped passes nobody over.
+/// A query for lanes with due work. Tenants are read from the one after `after_tenant` on, wrapping
+/// around, and the targets of each likewise. A caller that remembers where it stopped skips none.
 #[derive(Clone, Debug)]
 pub struct LaneQuery {
     pub class: WorkClass,
     pub now: Timestamp,
     pub after_tenant: Option<TenantId>,
-    /// By tenant, the target after which to begin.
+    /// By tenant, the target after which to start.
     pub after_target: HashMap<TenantId, String>,
-    /// Tenants at most.
+    /// Limit of tenants.
     pub tenants: usize,
-    /// Targets of one tenant at most.
+    /// Limit of targets per tenant.
     pub targets: usize,
-    /// Entries are counted up to this many in each lane.
+    /// Entries are counted up to this number in each lane.
     pub count_up_to: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueLane {
     pub lane: Lane,
-    /// Entries that are due, counted up to the query's bound; at least one.
+    /// Due entries, counted up to the query's limit; at least one.
     pub due: usize,
 }
 
-/// Turns a sorted list of names into the order of a circle that begins after `after`.
+/// Rotates a sorted list so that it starts after `after`.
 pub(crate) fn rotate_after<T: Ord>(mut sorted: Vec<T>, after: Option<&T>) -> Vec<T> {
     if let Some(after) = after {
         let first = sorted.partition_point(|name| name <= after);

@@ -1,13 +1,13 @@
-//! Storage promises as narrow traits, and the battery that holds every implementation to them.
+//! The storage contract as narrow traits, and the battery that tests every implementation.
 //!
 //! One [`Commit`] is one transaction: events at an expected position, timers, outbox, idempotency
-//! record, definitions and projections together or not at all. The log is the truth; every other
-//! table can be rebuilt from it. Nothing here knows what an event means, which protocol is spoken
-//! or which database is used.
+//! record, definitions and projections are written together or not at all. The log is the truth;
+//! every other table can be rebuilt from it. This crate does not interpret events and does not
+//! depend on a protocol or a database.
 //!
-//! Invariants every implementation keeps, tested by [`mod@battery`]:
-//! - A commit that returned `Ok` survives the death of the process and of the machine.
-//! - A commit that returned an error left no trace.
+//! Invariants of every implementation, tested by [`mod@battery`]:
+//! - A commit that returned `Ok` survives a crash of the process and of the machine.
+//! - A commit that returned an error changed nothing.
 //! - Sequences of a stream start at 0 and have no gaps.
 //! - A reader sees whole commits, in order, and never blocks a writer.
 
@@ -58,19 +58,19 @@ use tandem_record::{
     WorkflowId, WorkspaceId,
 };
 
-/// Writes. The only way anything durable changes, apart from leases and keys.
+/// Writes. The only way to change durable data, apart from leases and keys.
 #[async_trait]
 pub trait Log: Send + Sync {
-    /// Makes the commit durable, or says why not. Implementations group concurrent callers into
-    /// one fsync. Returns only after the data would survive a power cut.
+    /// Makes the commit durable, or returns why not. Implementations group concurrent callers into
+    /// one fsync. Returns only when the data would survive a power failure.
     async fn commit(&self, commit: Commit) -> Result<(), Error>;
 }
 
 /// Reads of streams. Never waits for a writer.
 #[async_trait]
 pub trait ReadLog: Send + Sync {
-    /// Events with `seq > after` (all from the start when `None`), ascending, as far as the limit
-    /// goes. The first one is given whatever its length, so a reader always gets on; who has
+    /// Events with `seq > after` (all from the start when `None`), ascending, up to the limit. The
+    /// first one is returned whatever its length, so a reader always advances. A reader that has
     /// reached the slice's head has read everything.
     async fn event_page(
         &self,
@@ -79,7 +79,7 @@ pub trait ReadLog: Send + Sync {
         limit: PageLimit,
     ) -> Result<StreamSlice, Fault>;
 
-    /// The same, at most `limit` events of any length.
+    /// The same with at most `limit` events of any length.
     async fn events(
         &self,
         stream: &StreamId,
@@ -97,7 +97,7 @@ pub trait ReadLog: Send + Sync {
 /// Reads of the run projection.
 #[async_trait]
 pub trait ReadRuns: Send + Sync {
-    /// One run bound to its tenant; a run of another tenant is `None`, exactly like no run.
+    /// One run of a tenant; a run of another tenant is `None`, exactly like no run.
     async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault>;
 
     /// The same without a tenant, for the host's own work (timers, effects, children).
@@ -111,6 +111,11 @@ pub trait ReadRuns: Send + Sync {
         page: &Page,
     ) -> Result<RunListing, Fault>;
 
+    /// Where a run of the partition stands in listings; of any other partition it is `None`. A purged
+    /// run keeps its place, so that a reader can go on from it.
+    async fn run_position(&self, of: &Partition, run: &RunId)
+    -> Result<Option<RunPosition>, Fault>;
+
     /// A live run of the partition with this scope, for duplicate suppression.
     async fn live_run_in_scope(
         &self,
@@ -118,19 +123,26 @@ pub trait ReadRuns: Send + Sync {
         scope: &str,
     ) -> Result<Option<RunId>, Fault>;
 
-    /// How many runs are in each status, over all tenants.
+    /// Number of runs in each status, over all tenants.
     async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault>;
 }
 
 /// Reads of the inbox.
 #[async_trait]
 pub trait ReadInterrupts: Send + Sync {
-    /// One question bound to its tenant, open or closed.
+    /// One question of a tenant, open or closed.
     async fn interrupt(
         &self,
         tenant: &TenantId,
         interrupt: &InterruptId,
     ) -> Result<Option<InterruptRow>, Fault>;
+
+    /// Where a question of the partition stands in listings; of any other partition it is `None`.
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault>;
 
     /// Newest first. The cost follows the page, not the number of questions.
     async fn list_interrupts(
@@ -140,11 +152,11 @@ pub trait ReadInterrupts: Send + Sync {
         page: &Page,
     ) -> Result<InterruptListing, Fault>;
 
-    /// Open questions in the order a person wants to read them. The cost follows the page,
-    /// whatever is selected.
+    /// Open questions in the requested order. The cost depends on the page size, whatever the
+    /// filter.
     async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault>;
 
-    /// The kinds of open questions and the groups they are put to.
+    /// The kinds of open questions and the groups that may decide them.
     async fn inbox_choices(
         &self,
         tenant: &TenantId,
@@ -155,22 +167,22 @@ pub trait ReadInterrupts: Send + Sync {
 /// Reads of the memory journal.
 #[async_trait]
 pub trait ReadMemory: Send + Sync {
-    /// The place of the newest write; 0 when there is none. What a caller was audit is written is
-    /// never beyond it.
+    /// The position of the newest write; 0 when there is none. Every write that a caller saw
+    /// confirmed is at or below it.
     async fn memory_position(&self) -> Result<u64, Fault>;
 
     /// What a reader sees: the newest write of each key among those in its view, oldest first,
-    /// keys taken out left out. Among runs of a view the newest write wins, as it does in the
-    /// scope. Bound to the view's tenant and scope, whatever runs it names. The cost follows the
-    /// entries of the scope and the writes of the runs named, whatever position is asked for.
+    /// without deleted keys. Among runs of a view the newest write wins, as in the scope. Limited
+    /// to the view's tenant and scope, whatever runs it names. The cost depends on the entries of
+    /// the scope and the writes of the named runs, not on the position.
     async fn memory_entries(
         &self,
         view: &MemoryView,
         query: &MemoryQuery,
     ) -> Result<Vec<MemoryRow>, Fault>;
 
-    /// How many keys a scope has under a name at `now`, counted up to `limit`. The cost follows
-    /// the keys there are, not those there were.
+    /// Number of keys of a scope under a name at `now`, counted up to `limit`. The cost depends on
+    /// the existing keys, not on deleted ones.
     async fn memory_count(
         &self,
         tenant: &TenantId,
@@ -181,8 +193,8 @@ pub trait ReadMemory: Send + Sync {
     ) -> Result<u64, Fault>;
 
     /// Keys under a name that begin with a prefix, never expire, are in the scope for everyone and
-    /// were written within the view. How many, and the oldest `limit` writes; nothing unless
-    /// there are more than `above`.
+    /// were written within the view. Returns their number and the oldest `limit` writes; nothing
+    /// unless there are more than `above`.
     async fn non_expiring_memory(
         &self,
         view: &MemoryView,
@@ -196,21 +208,21 @@ pub trait ReadMemory: Send + Sync {
     async fn memory_joins(&self, run: &RunId, below: Option<Seq>) -> Result<Vec<RunId>, Fault>;
 }
 
-/// Workflow documents, content-addressed, and which version an id means now.
+/// Workflow documents, content-addressed, and the document each id stands for.
 #[async_trait]
 pub trait ReadDefinitions: Send + Sync {
     /// A document by content. Stays readable as long as a run pins it.
     async fn definition(&self, hash: &DefinitionHash) -> Result<Option<Arc<str>>, Fault>;
 
-    /// What `workflow` means for `owner`: the document of its workspace, else its tenant's, else the
-    /// shared one. Documents of workspaces mean nothing outside of them.
+    /// The document `workflow` stands for in `owner`: that of its workspace, else its tenant's,
+    /// else the shared one. Documents of a workspace are not visible outside it.
     async fn registered(
         &self,
         owner: &Partition,
         workflow: &WorkflowId,
     ) -> Result<Option<RegisteredWorkflow>, Fault>;
 
-    /// Every id that means something to `owner`, ascending, with what it means.
+    /// Every id registered for `owner`, ascending, with its document.
     async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault>;
 
     /// Documents of the tenant's workspaces, by workspace and id.
@@ -220,17 +232,18 @@ pub trait ReadDefinitions: Send + Sync {
     ) -> Result<Vec<RegisteredWorkflow>, Fault>;
 }
 
-/// The audit log. Grown by commits, and by changes of keys; sealed by checkpoints. Nothing in it
-/// is ever changed or removed, and an implementation refuses to.
+/// The audit log. Commits and changes of keys append to it; checkpoints seal it. Nothing in it is
+/// ever changed or removed, and an implementation refuses to.
 #[async_trait]
 pub trait Audit: Send + Sync {
-    /// Where the chain ends, kept apart from the entries so that a lost end shows.
+    /// The end of the chain, stored apart from the entries so that missing last entries are
+    /// detected.
     async fn audit_head(&self) -> Result<Option<AuditHead>, Fault>;
 
     /// Entries with `seq > after`, ascending, at most `limit`, exactly as they are stored.
     async fn audit_entries(&self, after: u64, limit: usize) -> Result<Vec<AuditRow>, Fault>;
 
-    /// The entry that tells how a question was decided.
+    /// The entry about the decision of a question.
     async fn audit_decision(&self, interrupt: &InterruptId) -> Result<Option<AuditRow>, Fault>;
 
     /// Checkpoints with `at_sequence > after`, ascending, at most `limit`.
@@ -246,30 +259,30 @@ pub trait Audit: Send + Sync {
 /// Durable timers. Set and cleared by commits; read here.
 #[async_trait]
 pub trait ReadTimers: Send + Sync {
-    /// Timers due at or before `now`, earliest first; one that was put off is due at the time of its
-    /// next attempt, one that is parked never. Reading does not claim them: firing twice is
-    /// harmless, because the run's state decides what a firing means.
+    /// Timers due at or before `now`, earliest first. A rescheduled timer is due at its next
+    /// attempt; a parked one never. Reading does not claim them: firing twice is harmless, because
+    /// the run's state decides the effect of a firing.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault>;
 
     /// When the next timer is due, if there is one that is not parked.
     async fn next_timer(&self) -> Result<Option<Timestamp>, Fault>;
 }
 
-/// Leases on outbox entries. An entry is attempted only by the holder of its lease; the entry
-/// leaves by a commit that names it done, so a holder that died is replaced and a holder that
-/// lost its lease cannot remove what another performs.
+/// Leases on outbox entries. An entry is attempted only by the holder of its lease, and is removed
+/// by a commit that names it as done. So a crashed holder is replaced, and a holder that lost its
+/// lease cannot remove an entry that another performs.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Lanes in which an entry is due and unleased, or its lease ran out. The cost follows the tenants
-    /// and targets looked at, not the entries that wait.
+    /// Lanes with an entry that is due and unleased, or whose lease expired. The cost depends on
+    /// the tenants and targets read, not on the waiting entries.
     async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault>;
 
-    /// Takes due entries out of the lanes named, up to so many of each, earliest first, and leases
-    /// them to the caller. Leases that ran out count once [`Self::due_lanes`] has found them.
+    /// Takes due entries from the named lanes, earliest first, up to the limit of each, and leases
+    /// them to the caller. Expired leases count once [`Self::due_lanes`] has found them.
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault>;
 
-    /// Gives an entry back after a failed attempt; it becomes due again at `available_at`.
-    /// Ignored when the caller no longer holds the lease.
+    /// Releases an entry after a failed attempt; it is due again at `available_at`. Ignored when
+    /// the caller no longer holds the lease.
     async fn release(
         &self,
         effect: &EffectId,
@@ -277,17 +290,18 @@ pub trait Outbox: Send + Sync {
         available_at: Timestamp,
     ) -> Result<(), Fault>;
 
-    /// Drops every lease of other owners. Only for a process that knows it is alone on the store.
+    /// Removes every lease of other owners. Only for a process that is the only one on the store.
     async fn break_leases(&self, owner: &str) -> Result<u64, Fault>;
 
-    /// When the next unleased entry is due, or the next lease runs out. Parked entries are never due.
+    /// When the next unleased entry is due, or the next lease expires. Parked entries are never
+    /// due.
     async fn next_due(&self) -> Result<Option<Timestamp>, Fault>;
 
-    /// Entries waiting, for back-pressure and metrics.
+    /// Number of waiting entries, for back-pressure and metrics.
     async fn depth(&self) -> Result<u64, Fault>;
 }
 
-/// Answers to earlier requests.
+/// Responses to earlier requests.
 #[async_trait]
 pub trait ReadIdempotency: Send + Sync {
     async fn idempotency_record(
@@ -305,17 +319,17 @@ pub trait SettingsStore: Send + Sync {
     async fn set_if_absent(&self, name: &str, value: &str) -> Result<String, Fault>;
 }
 
-/// Maintenance: what may be forgotten, and whether the store works at all.
+/// Maintenance: expiry, purge, usage, and whether the store works at all.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// A cheap write-and-read, for readiness.
+    /// A cheap write and read, for readiness.
     async fn ping(&self) -> Result<(), Fault>;
 
-    /// Forgets answers older than `before`, oldest first, at most `limit`.
+    /// Deletes records older than `before`, oldest first, at most `limit`.
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
 
-    /// Runs that ended before `before` and still have their log, longest ended first, those that
-    /// ended at one time in order of creation; from the one after the place given.
+    /// Runs that ended before `before` and still have their log, earliest end first, with equal
+    /// ends in order of creation; starts after the given position.
     async fn ended_runs(
         &self,
         after: Option<(Timestamp, RunPosition)>,
@@ -323,9 +337,9 @@ pub trait Maintenance: Send + Sync {
         limit: usize,
     ) -> Result<Vec<ListedRun>, Fault>;
 
-    /// Removes a run's log and its snapshot and leaves its row with `tombstone`. Its sequence
-    /// stays taken, and what it wrote into memory stays. The audit log tells it in the same
-    /// transaction. Repeated, or without such a run, it does nothing.
+    /// Removes a run's log and its snapshot and leaves its row with `tombstone`. Its sequence is
+    /// not reused, and its memory writes stay. The audit entry is written in the same transaction.
+    /// Repeated, or without such a run, it does nothing.
     async fn purge_run(
         &self,
         run: &RunId,
@@ -333,15 +347,15 @@ pub trait Maintenance: Send + Sync {
         audit: Option<AuditDraft>,
     ) -> Result<(), Fault>;
 
-    /// What of a tenant takes how much room. The cost is bounded, whatever there is.
+    /// Storage used by a tenant. The cost is bounded, whatever the amount.
     async fn storage_usage(&self, tenant: &TenantId) -> Result<StorageUsage, Fault>;
 
-    /// Finishes what was asked before, flushes what can be flushed and lets go of the store.
-    /// Later calls get a fault with code `closed`.
+    /// Finishes earlier calls, flushes, and releases the store. Later calls get a fault with code
+    /// `closed`.
     async fn close(&self);
 }
 
-/// Everything together, for the one place that wires a store to a runtime.
+/// All traits together, for the one place that connects a store to a runtime.
 pub trait Store:
     Log
     + ReadLog

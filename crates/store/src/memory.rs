@@ -1,11 +1,12 @@
-//! A store without a disk: plain maps behind one mutex, for tests and the simulator.
+//! A store without a disk: maps behind one mutex, for tests and the simulator.
 //!
-//! It keeps every promise of the traits except the one about power cuts. Handles cloned from one
-//! another share the data; [`MemoryStore::reopen`] stands for a process that died (or closed) and
-//! came back, and finds everything that was committed.
+//! It keeps every promise of the traits except the one about power failures. Cloned handles share
+//! the data. [`MemoryStore::reopen`] simulates a process that crashed (or closed) and started
+//! again; it finds everything that was committed.
 //!
 //! Invariant: the mutex is never held across an `await`, and a commit is validated as a whole
-//! before its first change, so no reader and no failed commit can see or leave half of one.
+//! before its first change, so no reader sees part of a commit and no failed commit leaves part of
+//! one.
 
 mod access;
 mod audit;
@@ -31,11 +32,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp};
 
-/// Cloning gives another handle on the same open store.
+/// A clone is another handle on the same open store.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
-    /// Of this opening, not of the data.
+    /// Belongs to this opening, not to the data.
     closed: Arc<AtomicBool>,
 }
 
@@ -44,7 +45,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// The same data as a new process would find it. Other handles stay as they are.
+    /// The same data as a new process would find it. Other handles do not change.
     pub fn reopen(&self) -> Self {
         Self {
             state: Arc::clone(&self.state),

@@ -1,5 +1,5 @@
-//! Who belongs to which group of approvers, and who lets whom act in their place. Changed by commits
-//! ([`crate::PeopleChange`]); read here.
+//! Members of approver groups, and delegations. Changed by commits ([`crate::PeopleChange`]); read
+//! here.
 
 use crate::fault::Fault;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ pub struct GroupRecord {
     pub changed_at: Timestamp,
 }
 
-/// `from` lets `to` act for them, from `starts_at` until `ends_at`.
+/// `from` allows `to` to act for them, from `starts_at` until `ends_at`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelegationRecord {
     /// Unique within the tenant.
@@ -48,8 +48,8 @@ pub trait ReadPeople: Send + Sync {
     /// Every group of the tenant, by name.
     async fn groups(&self, tenant: &TenantId) -> Result<Vec<GroupRecord>, Fault>;
 
-    /// Every delegation of the tenant that has not ended by `now`, by id; those that have not begun
-    /// are among them.
+    /// Every delegation of the tenant that has not ended by `now`, by id, including those that have
+    /// not started.
     async fn delegations(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! What reads ask for and get.
+//! Parameters and results of reads.
 
 use crate::commit::{InterruptRow, RunRow};
 use crate::lane::Lane;
@@ -19,7 +19,7 @@ pub struct StoredEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLimit {
     pub events: usize,
-    /// Bytes of bodies, unless the first one alone has more.
+    /// Limit of body bytes, unless the first body alone is larger.
     pub bytes: usize,
 }
 
@@ -31,14 +31,14 @@ impl PageLimit {
         }
     }
 
-    /// Whether another event fits after these many events and bytes.
+    /// Whether another event fits after this many events and bytes.
     pub fn admits(self, events: usize, bytes: usize, another: usize) -> bool {
         let fits = events == 0 || bytes.saturating_add(another) <= self.bytes;
         events < self.events && fits
     }
 }
 
-/// Part of a stream, and where the stream ended when it was read.
+/// Part of a stream, and the end of the stream when it was read.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StreamSlice {
     pub events: Vec<StoredEvent>,
@@ -50,11 +50,11 @@ pub struct StreamSlice {
 pub struct StoredRun {
     pub row: RunRow,
     pub head: Seq,
-    /// What is left of a run whose log was removed.
+    /// What remains of a purged run.
     pub tombstone: Option<String>,
 }
 
-/// All conditions hold together; `None` means any.
+/// All conditions must hold; `None` means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     pub status: Option<RunStatus>,
@@ -63,7 +63,7 @@ pub struct RunFilter {
     pub workspace: Option<WorkspaceId>,
 }
 
-/// Place in the listing: creation order, assigned by the store, never reused.
+/// Position in the listing: creation order, assigned by the store, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunPosition(pub i64);
 
@@ -87,7 +87,7 @@ pub struct RunListing {
     pub more: bool,
 }
 
-/// All conditions hold together; `None` means any.
+/// All conditions must hold; `None` means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptFilter {
     pub open: Option<bool>,
@@ -98,19 +98,19 @@ pub struct InterruptFilter {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterruptListing {
-    /// Newest first, each with its place.
+    /// Newest first, each with its position.
     pub rows: Vec<(RunPosition, InterruptRow)>,
     pub more: bool,
 }
 
-/// The order people read open questions in.
+/// Order of open questions in the inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InboxSort {
     #[default]
     Newest,
     /// Nearest deadline first; those without one last, oldest first.
     Deadline,
-    /// Most urgent first, oldest first among equals.
+    /// Most urgent first; equal ones oldest first.
     Priority,
 }
 
@@ -121,7 +121,7 @@ pub struct InboxCursor {
     pub position: RunPosition,
 }
 
-/// Open questions wanted; all conditions hold together, `None` means any.
+/// A query for open questions. All conditions must hold; `None` means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboxQuery {
     pub workspace: Option<WorkspaceId>,
@@ -138,14 +138,14 @@ pub struct InboxPage {
     pub more: bool,
 }
 
-/// What open questions can be told apart by; names ascending, a bounded number of each.
+/// Values by which open questions can be filtered; names ascending, a bounded number of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InboxChoices {
     pub kinds: Vec<String>,
     pub groups: Vec<String>,
 }
 
-/// What a workflow id means at the moment.
+/// The document a workflow id stands for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredWorkflow {
     pub workflow: WorkflowId,
@@ -153,7 +153,7 @@ pub struct RegisteredWorkflow {
     pub document: Arc<str>,
     /// Not of one tenant: loaded by the operator for everyone.
     pub shared: bool,
-    /// Of one workspace; `None` for documents of a whole tenant, and shared ones.
+    /// The workspace it belongs to; `None` for documents of a whole tenant, and shared ones.
     pub workspace: Option<WorkspaceId>,
     pub registered_at: Timestamp,
 }
@@ -163,7 +163,7 @@ pub struct DueTimer {
     pub stream: StreamId,
     pub key: TimerKey,
     pub due: Timestamp,
-    /// Attempts that failed since it was set.
+    /// Failed attempts since it was set.
     pub failures: u32,
 }
 
@@ -172,7 +172,7 @@ pub struct LeaseRequest {
     pub owner: String,
     pub now: Timestamp,
     pub until: Timestamp,
-    /// Lanes, and how many entries of each at most.
+    /// Lanes, each with the limit of entries.
     pub lane_limits: Vec<(Lane, usize)>,
 }
 
@@ -180,13 +180,13 @@ pub struct LeaseRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IdempotencyKey(pub String);
 
-/// Whose writes a reader sees: a scope as it was at one position of the journal, and the writes
-/// of some runs since.
+/// Whose writes a reader sees: a scope as of one position of the journal, and later writes of some
+/// runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryView {
     pub tenant: TenantId,
     pub scope: String,
-    /// Position of the journal up to which everything is seen.
+    /// Position of the journal up to which everything is visible.
     pub start: u64,
     pub segments: Vec<MemorySegment>,
 }
@@ -195,14 +195,15 @@ pub struct MemoryView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySegment {
     pub run: RunId,
-    /// Only those told before this event.
+    /// Only writes recorded before this event.
     pub below: Option<Seq>,
-    /// Whether keys it took out are gone for the reader. A run still sees what it took out itself.
+    /// Whether keys it deleted are invisible to the reader. A run still sees keys it deleted
+    /// itself.
     pub applies_deletions: bool,
 }
 
 impl MemoryView {
-    /// Whether a write of a run at a place of the journal is among those seen.
+    /// Whether a write of a run at a position of the journal is visible.
     pub fn includes(&self, position: u64, run: &RunId, seq: Seq) -> bool {
         let in_segment = |segment: &MemorySegment| {
             segment.run == *run && segment.below.is_none_or(|below| seq < below)
@@ -211,7 +212,7 @@ impl MemoryView {
     }
 }
 
-/// All conditions hold together; `None` means any.
+/// All conditions must hold; `None` means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryQuery {
     pub memory_ref: Option<String>,

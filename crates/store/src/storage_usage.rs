@@ -1,14 +1,14 @@
-//! What takes room, as far as it belongs to somebody: runs, their logs, and memory. Counted at a
-//! bounded cost; what was left out is said.
+//! Storage usage of a tenant: runs, their logs, and memory. Counted at a bounded cost; the report
+//! says what was left out.
 
 use serde::{Deserialize, Serialize};
 use tandem_record::{RunId, TenantId, Timestamp, WorkflowId};
 
-/// Runs looked at, newest first.
+/// Limit of runs read, newest first.
 pub const USAGE_MAX_RUNS: usize = 200_000;
-/// Writes to memory looked at.
+/// Limit of memory writes read.
 pub const USAGE_MAX_WRITES: usize = 200_000;
-/// The largest that are named.
+/// Number of the largest items that are listed.
 pub const USAGE_TOP_COUNT: usize = 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,24 +19,24 @@ pub struct StorageUsage {
     pub workflows: Vec<WorkflowSize>,
     /// Those with the most events.
     pub largest_runs: Vec<RunSize>,
-    /// Scopes of memory with the most bytes, among the writes counted.
+    /// Memory scopes with the most bytes, among the writes counted.
     pub memory: Vec<ScopeSize>,
-    /// When the oldest kept run of each workflow ended, for whoever knows how long it is kept.
+    /// When the oldest retained run of each workflow ended. The caller applies the retention rules.
     #[serde(skip)]
     pub oldest_ends: Vec<(WorkflowId, Timestamp)>,
 }
 
-/// Of the runs counted.
+/// Numbers of the runs counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCounts {
-    /// Begun and not ended: kept whatever the rules say.
+    /// Started and not ended: kept by every rule.
     pub live: u64,
     /// Ended, with their log.
     #[serde(rename = "kept")]
     pub retained: u64,
-    /// Ended, with a tombstone instead.
+    /// Ended, with a tombstone instead of a log.
     pub purged: u64,
-    /// Older runs were not looked at.
+    /// Older runs were not read.
     pub more: bool,
 }
 
@@ -65,8 +65,8 @@ pub struct RunSize {
 pub struct ScopeSize {
     pub tenant: TenantId,
     pub scope: String,
-    /// Every write that ever was, hidden ones included.
+    /// All writes ever made, including invisible ones.
     pub writes: u64,
-    /// Of their texts.
+    /// Size of their texts.
     pub bytes: u64,
 }

@@ -1,31 +1,31 @@
 //! Subscriptions to events and the log of their deliveries. Written by commits, read here.
 //!
-//! A delivery is decided in the commit that appends its event, so neither can exist without the
-//! other. The log of a subscription keeps its newest [`DELIVERY_LOG_LIMIT`] rows: one that is pushed
-//! out before it was delivered is counted as dropped.
+//! A delivery is added in the commit that appends its event, so neither can exist without the
+//! other. The log of a subscription keeps its newest [`DELIVERY_LOG_LIMIT`] rows. A row that is
+//! removed before it was delivered is counted as dropped.
 
 use crate::fault::Fault;
 use async_trait::async_trait;
 use tandem_record::{RunId, Seq, TenantId, Timestamp, WebhookId};
 
-/// Rows of the log kept for each subscription, whatever became of them.
+/// Limit of log rows per subscription, whatever their state.
 pub const DELIVERY_LOG_LIMIT: u64 = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookChange {
-    /// Registers a subscription or changes what it says; its health and its log stay. The tenant
-    /// is fixed by the first row.
+    /// Registers a subscription or changes its body; its health and its log stay. The tenant is
+    /// fixed by the first row.
     Put {
         webhook: WebhookId,
         tenant: TenantId,
         /// As JSON, opaque to the store.
         body: String,
     },
-    /// How its target is doing, as JSON. Nothing when the subscription is gone.
+    /// Health of its target, as JSON. No effect when the subscription was deleted.
     Health { webhook: WebhookId, health: String },
     /// Removes the subscription and its log.
     Delete { webhook: WebhookId },
-    /// One more delivery, due at once. Nothing when the subscription is gone.
+    /// Adds a delivery, due at once. No effect when the subscription was deleted.
     Deliver {
         webhook: WebhookId,
         run_id: RunId,
@@ -33,7 +33,7 @@ pub enum WebhookChange {
         event_type: String,
         at: Timestamp,
     },
-    /// What became of an attempt. Nothing when the delivery is gone.
+    /// Result of an attempt. No effect when the delivery was removed.
     Settle {
         webhook: WebhookId,
         number: u64,
@@ -41,14 +41,14 @@ pub enum WebhookChange {
     },
 }
 
-/// Where a delivery stands.
+/// State of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryProgress {
     pub state: DeliveryState,
     /// How often it was attempted.
     pub attempts: u32,
     pub last_at: Option<Timestamp>,
-    /// What the last attempt came to, for people.
+    /// Result of the last attempt, as text for people.
     pub outcome: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct StoredWebhook {
     pub tenant: TenantId,
     pub body: String,
     pub health: Option<String>,
-    /// Deliveries the bounded log pushed out before they were made.
+    /// Deliveries removed from the bounded log before they were made.
     pub dropped: u64,
 }
 
@@ -115,7 +115,7 @@ pub trait ReadWebhooks: Send + Sync {
         number: u64,
     ) -> Result<Option<DeliveryRow>, Fault>;
 
-    /// Pending deliveries due at or before `now`, in the order they were decided.
+    /// Pending deliveries due at or before `now`, in the order they were added.
     async fn due_deliveries(
         &self,
         webhook: &WebhookId,

@@ -1,29 +1,29 @@
-//! Work that failed: put off with growing pauses, and parked when it keeps failing. Parked work waits
-//! for a person and is in nobody's way.
+//! Failed work: retried with growing pauses, and parked when it keeps failing. Parked work waits
+//! for a person and does not delay other work.
 
 use crate::fault::Fault;
 use crate::read::DueTimer;
 use async_trait::async_trait;
 use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
 
-/// What is known about work that failed.
+/// The record of failed work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkFailure {
-    /// Attempts that failed in a row, the last included.
+    /// Failed attempts in a row, including the last.
     pub failures: u32,
-    /// Why the last one failed.
+    /// Error of the last attempt.
     pub error: String,
     pub failed_at: Timestamp,
-    /// When it is attempted again; `None` parks it.
+    /// Time of the next attempt; `None` parks it.
     pub retry_at: Option<Timestamp>,
 }
 
-/// Work that is attempted no more until somebody asks for it.
+/// Work that is not attempted until a retry is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedWork {
     /// The run or webhook it belongs to.
     pub stream: StreamId,
-    /// Absent when the run is unknown.
+    /// `None` when the run is unknown.
     pub tenant: Option<TenantId>,
     /// `timer`, or the kind of the effect.
     pub kind: String,
@@ -36,16 +36,16 @@ pub struct ParkedWork {
 
 #[async_trait]
 pub trait WorkFailures: Send + Sync {
-    /// Puts a timer off, or parks it. Ignored when the timer was moved or cleared since it was read.
-    /// Setting it anew applies_deletions its failures.
+    /// Reschedules or parks a timer. Ignored when the timer was moved or cleared since it was read.
+    /// Setting it again clears its failures.
     async fn record_timer_failure(
         &self,
         timer: &DueTimer,
         failure: WorkFailure,
     ) -> Result<(), Fault>;
 
-    /// Gives an entry back, to be attempted again later or not at all. Ignored when the caller no longer
-    /// holds the lease.
+    /// Releases an entry, to be attempted later or never. Ignored when the caller no longer holds
+    /// the lease.
     async fn record_effect_failure(
         &self,
         effect: &EffectId,
@@ -53,7 +53,8 @@ pub trait WorkFailures: Send + Sync {
         failure: WorkFailure,
     ) -> Result<(), Fault>;
 
-    /// Parked work of a tenant, or of all, at most `limit`. The cost follows what is parked.
+    /// Parked work of a tenant, or of all, at most `limit`. The cost depends on the amount of
+    /// parked work.
     async fn list_parked(
         &self,
         tenant: Option<&TenantId>,
@@ -62,6 +63,7 @@ pub trait WorkFailures: Send + Sync {
 
     async fn count_parked(&self) -> Result<u64, Fault>;
 
-    /// Makes all parked work of a stream due at `now`, its failures forgotten. How much there was.
+    /// Makes all parked work of a stream due at `now` and clears its failures. Returns how many
+    /// there were.
     async fn retry_parked(&self, stream: &StreamId, now: Timestamp) -> Result<u64, Fault>;
 }

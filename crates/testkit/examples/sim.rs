@@ -22,7 +22,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(number(from)?..number(to)?)
 }
 
-#[expect(clippy::print_stdout, reason = "what it is for")]
+#[expect(clippy::print_stdout, reason = "prints its results")]
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seeds = arguments

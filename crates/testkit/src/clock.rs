@@ -1,12 +1,12 @@
-//! A clock that follows tokio's paused time, plus jumps a test asks for.
+//! A clock that follows tokio's paused time, plus jumps requested by a test.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use tandem_record::Timestamp;
 use tandem_runtime::Clock;
 use tokio::time::Instant;
 
-/// `base` plus what tokio's clock has advanced since, plus an offset. Make it inside the tokio
-/// runtime whose time it follows.
+/// `base` plus the time that tokio's clock has advanced since, plus an offset. Create it inside the
+/// tokio runtime whose time it follows.
 pub struct SimClock {
     base: Timestamp,
     origin: Instant,

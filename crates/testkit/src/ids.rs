@@ -1,4 +1,4 @@
-//! Run ids in the shape of the real ones, the same for the same seed.
+//! Run ids in the format of the real ones, the same for the same seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tandem_record::RunId;

@@ -1,9 +1,8 @@
-//! What tests are made of: a clock and ids that a seed decides, a store that fails on cue, a world
-//! that answers by script, workflow documents in a few words, a runtime built of them, and the
-//! simulator.
+//! Test support: a clock and ids determined by a seed, a store that fails on request, scripted
+//! outgoing calls, a builder for workflow documents, a runtime built from them, and the simulator.
 //!
-//! A dev-dependency only. Nothing here is used by the product, and nothing here knows a database or
-//! a protocol.
+//! A dev-dependency only. The product does not use it, and it does not depend on a database or a
+//! protocol.
 
 mod clock;
 mod failing;

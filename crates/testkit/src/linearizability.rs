@@ -1,14 +1,15 @@
-//! Whether a history of concurrent calls could have happened one call after the other, each at some
-//! moment between its invocation and its return: linearizability. The search is that of Wing and Gong;
-//! what was tried is remembered, as Lowe proposed, so that equal positions are searched once.
+//! Linearizability: whether a history of concurrent calls could have happened one call after the
+//! other, each at some moment between its invocation and its return. The search is that of Wing and
+//! Gong; visited positions are remembered, as Lowe proposed, so that equal positions are searched
+//! once.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Calls of one history; more are not searched.
+/// Limit of calls in one history; more are not searched.
 pub const MAX_CALLS: usize = 64;
 
-/// What one object does when its calls come one after the other.
+/// The sequential behaviour of one object.
 pub trait Model {
     type State: Clone + Eq + Hash;
     type Op;
@@ -18,12 +19,12 @@ pub trait Model {
     fn step(&self, state: &Self::State, op: &Self::Op) -> (Self::State, Self::Answer);
 }
 
-/// One call of a history. Times order what happened; they are no durations.
+/// One call of a history. Times only give an order; they are not durations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call<O, A> {
     pub op: O,
     pub invoked: u64,
-    /// `None` when the caller never learned: the call may have taken effect at any time after its
+    /// `None` when the caller got no response: the call may have taken effect at any time after its
     /// invocation, or never.
     pub returned: Option<(u64, A)>,
 }
@@ -46,12 +47,12 @@ struct Search<'a, M: Model> {
 }
 
 impl<M: Model> Search<'_, M> {
-    /// `done` has a bit for each call that was put in its place.
+    /// `done` has a bit for each call that is already ordered.
     fn reaches_end(&mut self, done: u64, state: &M::State) -> bool {
         let left = |place: usize| done & (1 << place) == 0;
         let open = (0..self.calls.len()).filter(|place| left(*place));
         let returns = open.filter_map(|place| Some(self.calls[place].returned.as_ref()?.0));
-        // Whoever was invoked later than somebody returned comes after them.
+        // A call that was invoked after another returned comes after it.
         let Some(first_return) = returns.min() else {
             return true;
         };

@@ -1,4 +1,4 @@
-//! A world that answers by call_faults, and remembers who asked what of it.
+//! A scripted performer of outgoing calls with injected faults. Records every call.
 
 use crate::failing::CommittedEffects;
 use async_trait::async_trait;
@@ -14,27 +14,27 @@ use tandem_record::{
 };
 use tandem_runtime::Perform;
 
-/// How the world behaves.
+/// How calls fail.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFaults {
-    /// Of a hundred calls, how many fail for now, and how many for good.
+    /// How many of a hundred calls fail retryably, and how many permanently.
     pub retryable_percent: u32,
     pub permanent_percent: u32,
-    /// Longest time a call takes.
+    /// Longest duration of a call.
     pub max_latency_ms: u64,
 }
 
-/// One call made of the world.
+/// One outgoing call.
 #[derive(Clone, Debug)]
 pub struct PerformedCall {
-    /// Which incarnation of the process made it.
+    /// The incarnation of the process that made it.
     pub incarnation: u32,
     pub run: RunId,
     pub effect: EffectId,
     pub attempt: u32,
-    /// Whether the effect had been in the outbox when the call began.
+    /// Whether the effect was in the outbox when the call began.
     pub recorded: bool,
-    /// Absent when the call was cut off before it ended.
+    /// `None` when the call was aborted.
     pub outcome: Option<EffectOutcome>,
 }
 
@@ -57,7 +57,7 @@ impl ScriptedPerformer {
         }
     }
 
-    /// A new process asks from now on.
+    /// A new process makes the calls from now on.
     pub fn begin_incarnation(&self) {
         *self.incarnation.lock() += 1;
     }
@@ -85,7 +85,7 @@ impl ScriptedPerformer {
         } else if let EffectKind::Pack { .. } = kind {
             acted(roll)
         } else {
-            // Whoever asks for a verdict finds one.
+            // Contains a verdict, for callers that need one.
             let verdict = ["pass", "pass", "pass", "revise", "fail"][roll as usize % 5];
             EffectOutcome::Done {
                 outputs: Object::from_iter([
@@ -98,7 +98,7 @@ impl ScriptedPerformer {
     }
 }
 
-/// A pack's node that now and then wants too much.
+/// A pack's node that sometimes exceeds a limit.
 fn acted(roll: u32) -> EffectOutcome {
     let result = if roll.is_multiple_of(8) {
         PackResult::Breached {
@@ -144,7 +144,7 @@ impl Perform for ScriptedPerformer {
             | EffectKind::Tool { attempt, .. }
             | EffectKind::Pack { attempt, .. }
             | EffectKind::SecretEcho { attempt, .. } => *attempt,
-            other => panic!("{} is no call of the world", other.name()),
+            other => panic!("{} is not an outgoing call", other.name()),
         };
         let place = {
             let mut performed = self.performed.lock();

@@ -27,7 +27,7 @@ pub struct TestHost {
     pub runtime: Runtime,
 }
 
-/// How the next host is built.
+/// Settings of the next host.
 pub struct TestHostBuilder {
     pub store: MemoryStore,
     pub faults: Faults,
@@ -40,7 +40,7 @@ pub struct TestHostBuilder {
     pub agents: AgentPolicy,
     pub providers: Providers,
     pub packs: PackTypes,
-    /// Which process this is on its store; each gives its own ids.
+    /// Number of this process on its store; each creates its own ids.
     pub incarnation: u64,
     pub max_effects: usize,
     pub cached_runs: usize,
@@ -106,7 +106,7 @@ impl TestHostBuilder {
     }
 }
 
-/// A model the performer answers for, and the one that answers by program.
+/// A model the performer answers for, and a programmed one.
 pub fn providers() -> Providers {
     let acme = Provider {
         default_model: Some("large".to_owned()),
@@ -124,7 +124,7 @@ pub fn tools() -> ToolServers {
     ToolServers::from_iter(["docs".to_owned()])
 }
 
-/// A type the performer answers for as a pack would.
+/// A pack's node type the performer answers for.
 pub const PACK_TYPE: &str = "vendor.acme.tools.act";
 
 pub fn packs() -> PackTypes {
@@ -272,12 +272,12 @@ impl TestHost {
         self.runtime.fork_run(&stored, fork_request, None).await
     }
 
-    /// Lets virtual time pass.
+    /// Advances virtual time.
     pub async fn elapse(&self, ms: u64) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
-    /// Lets virtual time pass until the run has ended; a year is too long.
+    /// Advances virtual time until the run has ended; panics after a thousand seconds.
     pub async fn ended(&self, run: &RunId) -> RunStatus {
         for _ in 0..10_000 {
             let status = self.status(run).await;
@@ -293,7 +293,7 @@ impl TestHost {
     }
 }
 
-/// Names of the events, for comparing the course of a run.
+/// Names of the events, for comparing runs.
 pub fn names(log: &[RecordedEvent]) -> Vec<String> {
     log.iter()
         .map(|recorded| match serde_json::to_value(&recorded.event) {
@@ -310,7 +310,7 @@ fn name(event: &Object) -> String {
         .to_owned()
 }
 
-/// Runs a node's child names, in order.
+/// Child runs named in the log, in order.
 pub fn children(log: &[RecordedEvent]) -> Vec<RunId> {
     log.iter()
         .filter_map(|recorded| match &recorded.event {

@@ -1,22 +1,22 @@
-//! A webhook_sender that answers by script and remembers what it was given.
+//! A scripted webhook sender that records every attempt.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::{Event, InterruptId, RunId, Seq, Timestamp, Webhook, WebhookId};
-use tandem_runtime::{Announcement, WebhookDelivery, WebhookSender};
+use tandem_record::{Event, InterruptId, Owner, RunId, Seq, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 use tandem_store::Fault;
 
 /// How a target behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetBehavior {
     Healthy,
-    /// Answers with an error until this moment.
+    /// Replies with an error until this time.
     DownUntil(Timestamp),
-    /// Refuses one event for ever, and takes the others.
+    /// Rejects one event always, and accepts the others.
     Poisoned(Seq),
-    /// Never answers; the call gives up after a while.
+    /// Never replies; the call times out.
     Hangs,
 }
 
@@ -31,13 +31,13 @@ pub struct DeliveryAttempt {
     pub accepted: bool,
 }
 
-/// One attempt to tell a callback of a question.
+/// One attempt to notify a callback of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnouncementAttempt {
     pub id: String,
     pub url: String,
     pub run: RunId,
-    /// Its parent and the top of its parent_and_root.
+    /// Its parent and the root of the run tree.
     pub parent_and_root: Option<(RunId, RunId)>,
     pub interrupt: InterruptId,
     pub may_answer: bool,
@@ -51,6 +51,7 @@ pub struct ScriptedWebhookSender {
     attempts: Mutex<Vec<DeliveryAttempt>>,
     callbacks: Mutex<HashMap<String, TargetBehavior>>,
     announcements: Mutex<Vec<AnnouncementAttempt>>,
+    starter_access: Mutex<Option<StarterAccess>>,
 }
 
 impl ScriptedWebhookSender {
@@ -61,7 +62,8 @@ impl ScriptedWebhookSender {
         self.targets.lock().insert(webhook.clone(), target);
     }
 
-    /// Whether a target takes what is sent to it now. Time is the simulation's: its clock is paused.
+    /// Whether a target accepts what is sent now. Uses the simulation's time: the real clock is
+    /// paused.
     async fn takes(target: Option<TargetBehavior>, sent_at: Timestamp, seq: Option<Seq>) -> bool {
         match target.unwrap_or(TargetBehavior::Healthy) {
             TargetBehavior::Healthy => true,
@@ -74,9 +76,14 @@ impl ScriptedWebhookSender {
         }
     }
 
-    /// How the callback at an address behaves.
+    /// Sets the behaviour of the callback at a URL.
     pub fn set_callback(&self, url: &str, target: TargetBehavior) {
         self.callbacks.lock().insert(url.to_owned(), target);
+    }
+
+    /// What those who started runs may do from now on; everything when this is not called.
+    pub fn set_starter_access(&self, access: StarterAccess) {
+        *self.starter_access.lock() = Some(access);
     }
 
     pub fn announcements(&self) -> Vec<AnnouncementAttempt> {
@@ -87,7 +94,7 @@ impl ScriptedWebhookSender {
         self.attempts.lock().clone()
     }
 
-    /// What a target took, in order.
+    /// Accepted deliveries of a webhook, in order.
     pub fn accepted(&self, webhook: &WebhookId) -> Vec<DeliveryAttempt> {
         let mut attempts = self.attempts();
         attempts.retain(|attempt| attempt.accepted && attempt.webhook == *webhook);
@@ -116,6 +123,14 @@ impl WebhookSender for ScriptedWebhookSender {
 
     async fn may_receive(&self, _: &Webhook, _: Timestamp) -> Result<bool, Fault> {
         Ok(true)
+    }
+
+    async fn starter_access(&self, _: &Owner, _: Timestamp) -> Result<StarterAccess, Fault> {
+        let everything = StarterAccess {
+            may_read: true,
+            may_answer: true,
+        };
+        Ok(self.starter_access.lock().unwrap_or(everything))
     }
 
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {

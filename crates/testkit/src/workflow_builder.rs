@@ -1,4 +1,4 @@
-//! Workflow documents in a few words.
+//! A builder for workflow documents.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ impl WorkflowBuilder {
         self.node(id, "core.subWorkflow", whole)
     }
 
-    /// A key of the node added last.
+    /// Sets a key of the node added last.
     pub fn with(mut self, key: &str, value: Value) -> Self {
         let node = self.list("nodes").last_mut().expect("a node to change");
         node[key] = value;
@@ -82,7 +82,7 @@ impl WorkflowBuilder {
         pairs.fold(self, |flow, pair| flow.edge(pair[0], pair[1]))
     }
 
-    /// A variable of the type of its default.
+    /// A variable with the type of its default.
     pub fn variable(mut self, name: &str, default: Value) -> Self {
         let kind = match default {
             Value::Null | Value::String(_) => "string",
@@ -101,7 +101,7 @@ impl WorkflowBuilder {
         self
     }
 
-    /// A `channel-write` trigger that fires `node`.
+    /// A `channel-write` trigger that starts `node`.
     pub fn on_write(mut self, channel: &str, node: &str, debounce_ms: u64) -> Self {
         self.list("triggers").push(json!({
             "id": format!("on-{channel}"), "type": "channel-write", "nodeId": node,

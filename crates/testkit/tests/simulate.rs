@@ -1,5 +1,5 @@
 //! Two thousand simulated histories with crashes, faults, late timers and repeated deliveries. A
-//! failure prints its seed and the command that shows it again.
+//! failure prints its seed and the command that reproduces it.
 
 use tandem_testkit::sim::run_many;
 

@@ -1,4 +1,4 @@
-//! One call of a node: the request in, the response out, and what either may be.
+//! One call of a node: the request, the response, and their limits.
 
 use crate::imports::HostState;
 use crate::limits::PackLimits;
@@ -12,20 +12,20 @@ use tandem_record::{
 };
 use wasmi::Val;
 
-/// Characters of a code a node may fail with.
+/// Limit of characters of a node's error code.
 const MAX_CODE: usize = 64;
 
-/// On whose behalf a node is called.
+/// The context of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<'a> {
-    /// Identity of the call: seeds what looks random to the module.
+    /// Identity of the call: the seed of the module's random bytes.
     pub effect: &'a EffectId,
     pub run: &'a RunId,
     pub node: &'a NodeId,
     pub attempt: u32,
 }
 
-/// Inputs come first: simple packs look for a key from the beginning.
+/// Inputs come first: simple packs search for a key from the beginning.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
@@ -65,12 +65,12 @@ struct Failure {
     #[serde(default)]
     message: String,
     details: Option<Value>,
-    /// Whether another attempt could go otherwise. Not the protocol's.
+    /// Whether a retry could succeed. Not part of the protocol.
     #[serde(default)]
     retryable: bool,
 }
 
-/// Asks the `index`-th node of a pack.
+/// Calls the `index`-th node of a pack.
 pub(crate) fn call(
     pack: &Pack,
     index: usize,
@@ -157,7 +157,7 @@ fn exchange(
         int(request.len()),
     ];
     let results = sandbox.call("openwop_node_invoke", &given)?;
-    // Nothing is freed: the instance goes, and its memory with it.
+    // Nothing is freed: the instance is dropped with its memory.
     let response = Sandbox::pair(&results).unwrap_or_default();
     Ok(sandbox
         .read(response, limits.response_bytes)
@@ -207,7 +207,7 @@ fn parse_response(node: &PackNode, response: Result<Vec<u8>, String>) -> PackRes
     }
 }
 
-/// A code that can be compared and counted, or one that says there was none.
+/// The given code if it is well-formed, or a default code.
 fn code(given: &str) -> String {
     let fits = !given.is_empty()
         && given.len() <= MAX_CODE

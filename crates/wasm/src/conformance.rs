@@ -1,5 +1,5 @@
-//! Packs the protocol's own test workflows use: one that greets, one that wants too much memory.
-//! Our own modules under the names those workflows know; only for hosts with test hooks.
+//! Packs of the protocol's own test workflows: one that greets, one that exceeds its memory. Our
+//! own modules under the names in those workflows; only for hosts with test hooks.
 
 use crate::load_error::PackLoadError;
 use crate::packs::Packs;
@@ -15,11 +15,11 @@ const PACKS: [(&str, &[u8]); 2] = [
     ),
 ];
 
-/// Takes up those that no pack of the operator's stands for already.
+/// Adds those that the operator has not installed.
 pub fn conformance_packs(packs: &mut Packs) {
     for (manifest, module) in PACKS {
         match packs.add(manifest, &|_, _| Ok(module.to_vec())) {
-            // The operator may have installed the published one; then that is the one meant.
+            // The operator may have installed the published pack; that one is used then.
             Ok(_) | Err(PackLoadError::Taken { .. }) => {}
             Err(load_error) => unreachable!("tests load them: {load_error}"),
         }

@@ -1,11 +1,11 @@
-//! Packs an operator put into directories. A bad one is reported and the others load.
+//! Packs in directories of the operator. An invalid one is reported and the others load.
 
 use crate::load_error::PackLoadError;
 use crate::packs::Packs;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "pack.json";
-/// Packs of one directory.
+/// Limit of packs in one directory.
 const MAX_PACKS: usize = 256;
 
 /// A pack that was not loaded.
@@ -15,8 +15,8 @@ pub struct RejectedPack {
     pub why: PackLoadError,
 }
 
-/// Loads every folder with a manifest: each directory itself, or what lies in it. Fails only where
-/// a directory cannot be read.
+/// Loads every folder with a manifest: each directory itself, or its subfolders. Fails only if a
+/// directory cannot be read.
 pub fn load_directories(
     packs: &mut Packs,
     directories: &[PathBuf],
@@ -41,7 +41,7 @@ fn folders(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()?;
     folders.retain(|folder| folder.join(MANIFEST).is_file());
-    // The same packs load in the same order everywhere.
+    // The same order on every machine.
     folders.sort();
     folders.truncate(MAX_PACKS);
     Ok(folders)
@@ -58,7 +58,7 @@ fn load(packs: &mut Packs, folder: &Path) -> Result<(), PackLoadError> {
     Ok(())
 }
 
-/// A file of a pack, wherever links may point: never outside its folder.
+/// A file of a pack. Links are followed, but never out of its folder.
 fn read(home: &Path, path: &str, most: usize) -> Result<Vec<u8>, PackLoadError> {
     let file = home
         .join(path)

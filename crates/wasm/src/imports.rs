@@ -1,5 +1,5 @@
-//! What a module can ask of the host: to log, to be told the recorded time, and for bytes that look
-//! random and are the same whenever the call is made again.
+//! The host functions a module can import: a log, the recorded time, and pseudo-random bytes that
+//! are the same whenever the call is repeated.
 
 use crate::limits::PackLimits;
 use crate::load_error::PackLoadError;
@@ -10,7 +10,7 @@ use wasmi::{Caller, Engine, Error, Extern, FuncType, Linker, Memory, Module};
 
 const NAMESPACE: &str = "openwop";
 const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
-/// Bytes one request for randomness may be for.
+/// Limit of bytes in one request for random bytes.
 const MAX_RANDOM: u32 = 64 << 10;
 
 /// The host's side of one call.
@@ -56,7 +56,7 @@ impl HostState {
         });
     }
 
-    /// The next bytes of a stream that depends on the call alone.
+    /// The next bytes of a stream that depends only on the call.
     fn random(&mut self, out: &mut [u8]) {
         for block in out.chunks_mut(32) {
             let digest = Sha256::new()
@@ -69,7 +69,7 @@ impl HostState {
     }
 }
 
-/// Everything that is served, under the names modules import it by.
+/// All host functions, under their import names.
 pub(crate) fn linker(engine: &Engine) -> Linker<HostState> {
     let mut linker = Linker::new(engine);
     let fresh = "each import is defined once";
@@ -121,7 +121,7 @@ pub(crate) fn linker(engine: &Engine) -> Linker<HostState> {
     linker
 }
 
-/// Refuses a module that wants anything else.
+/// Refuses a module that imports anything else.
 pub(crate) fn check(module: &Module) -> Result<(), PackLoadError> {
     for import in module.imports() {
         let served = match (import.module(), import.name()) {

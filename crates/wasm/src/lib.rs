@@ -1,16 +1,16 @@
-//! Nodes that come from WebAssembly packs: loading a pack and calling one of its nodes, in the
-//! core-module ABI of OpenWOP (RFC 0008).
+//! Nodes from WebAssembly packs: loads a pack and calls one of its nodes, with the core-module ABI
+//! of OpenWOP (RFC 0008).
 //!
 //! A pack is a folder with a manifest and a module. This crate checks both against each other and
-//! against what this host serves, and calls a node: JSON in, JSON out. It knows no run, no store
-//! and no network; who calls, when and how often is others' business.
+//! against what this host supports, and calls a node: JSON in, JSON out. It does not depend on
+//! runs, the store or the network; others decide when and how often a node is called.
 //!
 //! Invariants:
-//! - No ambient authority. A module imports only what [`imports`](self) serves (a log, the recorded
-//!   time, reproducible randomness), or it is not loaded; there is no WASI.
-//! - Every call has its own instance, thrown away afterwards: calls cannot see each other.
+//! - No ambient authority. A module may import only what [`imports`](self) provides (a log, the
+//!   recorded time, reproducible randomness), or it is not loaded; there is no WASI.
+//! - Every call has its own instance, which is dropped afterwards: calls cannot see each other.
 //! - The same call gives the same answer: time and randomness are part of it, NaNs are canonical.
-//! - Memory, fuel, wall time, and the sizes of everything that goes in and out are bounded.
+//! - Memory, fuel, wall time, and the sizes of all inputs and outputs are limited.
 
 mod call;
 mod conformance;
@@ -37,7 +37,7 @@ pub use load_error::PackLoadError;
 pub use packs::{Packs, TypeInfo};
 pub use sandbox::Stop;
 
-/// Versions of the ABI a module may speak.
+/// Supported versions of the ABI.
 pub const ABI_VERSIONS: [u32; 1] = [1];
-/// What interprets modules.
+/// The interpreter of modules.
 pub const ENGINE: &str = "wasmi";

@@ -1,4 +1,4 @@
-//! What one call may use, and how large the parts of a pack may be.
+//! Limits of one call, and of the parts of a pack.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use std::time::Duration;
 pub struct PackLimits {
     /// Linear memory of an instance.
     pub memory_bytes: usize,
-    /// Work of one call, in the interpreter's own measure; the same on every machine.
+    /// Work of one call, in the interpreter's own unit; the same on every machine.
     pub fuel: u64,
-    /// How long a call may take on this machine.
+    /// Wall time of a call.
     pub time: Duration,
     pub request_bytes: usize,
     pub response_bytes: usize,
     pub module_bytes: usize,
-    /// Manifest and schemas, each.
+    /// Of the manifest and of each schema.
     pub text_bytes: usize,
     /// Lines a call may log; further ones are dropped.
     pub log_lines: usize,

@@ -1,4 +1,4 @@
-//! A pack made ready: manifest and module checked, each against the other.
+//! Loads a pack: checks manifest and module, each against the other.
 
 use crate::ABI_VERSIONS;
 use crate::imports::{self, HostState};
@@ -11,10 +11,10 @@ use crate::schemas::Schemas;
 use tandem_record::Timestamp;
 use wasmi::{Engine, ExternType, Linker, Module, Val};
 
-/// Bytes of a pack's or node's name.
+/// Limit of bytes of a pack's or node's name.
 const MAX_NAME: usize = 256;
 
-/// Files of a pack, by the paths its manifest names.
+/// Reads files of a pack, by the paths in its manifest.
 pub(crate) type Files<'a> = &'a dyn Fn(&str, usize) -> Result<Vec<u8>, PackLoadError>;
 
 pub struct Pack {
@@ -24,7 +24,7 @@ pub struct Pack {
     pub(crate) nodes: Vec<PackNode>,
     pub(crate) module: Module,
     pub(crate) linker: Linker<HostState>,
-    /// Pages the module, or its manifest, is content with.
+    /// Memory limit in pages that the module or its manifest declares.
     pub(crate) own_pages: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Pack {
         format!("{}@{}", self.name, self.version)
     }
 
-    /// Asks the module who it is and what it brings.
+    /// Reads the module's name and its node types.
     fn read_node_types(
         &mut self,
         manifest: &Manifest,
@@ -116,7 +116,7 @@ impl Pack {
     }
 }
 
-/// What an export gives. A pair comes as two values, or packed into one.
+/// What an export returns. A pair comes as two values, or packed into one.
 #[derive(Clone, Copy)]
 enum ExportResult {
     Nothing,
@@ -124,7 +124,7 @@ enum ExportResult {
     Pair,
 }
 
-/// The functions of the ABI, with what they take.
+/// The functions of the ABI, with their parameters.
 const EXPORTS: [(&str, &str, ExportResult); 7] = [
     ("openwop_abi_version", "", ExportResult::Number),
     ("openwop_pack_name", "", ExportResult::Pair),

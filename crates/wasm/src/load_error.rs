@@ -1,4 +1,4 @@
-//! Why a pack is not loaded. Said to the operator, so it says what to change.
+//! Why a pack is not loaded. The operator reads it, so it says what to change.
 
 #[derive(Debug, thiserror::Error)]
 pub enum PackLoadError {

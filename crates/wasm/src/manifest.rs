@@ -1,5 +1,5 @@
-//! `pack.json`, as far as this host uses it. What the manifest asks for and this host cannot give
-//! is a reason not to load the pack: a node that runs without it would do something else.
+//! `pack.json`, as far as this host uses it. A pack whose manifest requires something this host
+//! does not support is not loaded: without it the node would behave differently.
 
 use crate::ABI_VERSIONS;
 use crate::load_error::PackLoadError;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path};
 use tandem_record::is_reserved_type;
 
-/// Nodes one pack may bring.
+/// Limit of nodes in one pack.
 const MAX_NODES: usize = 256;
 const MAX_NAME: usize = 256;
 
@@ -84,7 +84,7 @@ pub(crate) struct Runtime {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WasmBlock {
     abi_version: Option<u64>,
-    /// Pages of 64 KiB the module is content with.
+    /// The module's own memory limit in pages of 64 KiB.
     pub(crate) memory_pages_max: Option<u64>,
 }
 
@@ -208,7 +208,7 @@ fn is_type_id(id: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// Whether a path of the manifest names something below the pack.
+/// Whether a path of the manifest is inside the pack.
 pub(crate) fn stays_inside(path: &str) -> bool {
     let path = Path::new(path);
     let mut parts = path.components();

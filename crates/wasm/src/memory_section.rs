@@ -1,15 +1,15 @@
-//! The bound a module sets on its own memory, taken out of the module and kept beside it.
+//! The memory maximum that a module declares, removed from the module and stored beside it.
 //!
-//! The interpreter refuses growth beyond that bound without telling anybody, and a module that then
-//! gives up looks like any other that broke down. With the bound held by the sandbox, which sees
-//! every growth, both are told apart.
+//! The interpreter refuses growth beyond that maximum without reporting it, and a module that then
+//! traps looks like any other trap. The sandbox sees every growth and applies the maximum itself,
+//! so the two cases can be distinguished.
 
 /// Number of the memory section.
 const MEMORY: u8 = 5;
 const HEADER: usize = 8;
 
-/// The module without the bound, and the bound in pages. A module this cannot follow is returned as
-/// it is: whether it is one is for the interpreter to say.
+/// The module without its maximum, and the maximum in pages. A module that cannot be parsed here is
+/// returned unchanged: the interpreter decides whether it is valid.
 pub(crate) fn strip_memory_maximum(module: &[u8]) -> (Vec<u8>, Option<u64>) {
     split_memory_maximum(module).unwrap_or_else(|| (module.to_vec(), None))
 }
@@ -26,7 +26,7 @@ fn split_memory_maximum(module: &[u8]) -> Option<(Vec<u8>, Option<u64>)> {
             at = end;
             continue;
         }
-        // One memory with a bound: 1, flags 1, minimum, maximum.
+        // One memory with a maximum: 1, flags 1, minimum, maximum.
         let count = number(module, &mut at)?;
         let flags = number(module, &mut at)?;
         if (count, flags) != (1, 1) {

@@ -1,4 +1,4 @@
-//! The packs of a host, by the node types they bring.
+//! The packs of a host, by the node types they provide.
 
 use crate::call::{self, Caller};
 use crate::limits::PackLimits;
@@ -24,7 +24,7 @@ pub struct TypeInfo {
     pub type_id: String,
     /// `name@version`.
     pub pack: String,
-    /// What a node's configuration has to look like.
+    /// Schema of a node's configuration.
     pub config: Option<Arc<Schema>>,
 }
 
@@ -38,7 +38,7 @@ impl Packs {
         }
     }
 
-    /// Takes up a pack, all of it or nothing.
+    /// Adds a pack, completely or not at all.
     pub(crate) fn add(
         &mut self,
         manifest: &str,
@@ -66,7 +66,7 @@ impl Packs {
         &self.limits
     }
 
-    /// Names of what is loaded, in order.
+    /// Names of the loaded packs, in order.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.packs.iter().map(|p| p.name.clone()).collect();
         names.sort();
@@ -84,7 +84,7 @@ impl Packs {
             })
     }
 
-    /// Calls a node. Takes up to the time limit; meant for a thread that may wait.
+    /// Calls a node. Takes up to the time limit; call it on a blocking thread.
     pub fn call(&self, who: Caller<'_>, call: &PackCall, stop: Stop) -> PackAnswer {
         match self.by_type.get(&call.type_id) {
             Some((pack, index)) => call::call(pack, *index, who, call, &self.limits, stop),

@@ -1,5 +1,5 @@
-//! One instance and what it may use. Runs in slices of fuel: between two of them somebody looks at
-//! the clock and whether the answer is still wanted.
+//! One instance and its limits. Runs in slices of fuel: between two slices the clock and the stop
+//! flag are checked.
 
 use crate::imports::HostState;
 use crate::limits::PackLimits;
@@ -14,14 +14,14 @@ use wasmi::{
 };
 use wasmi_core::LimiterError;
 
-/// Fuel between two looks at the clock: some milliseconds.
+/// Fuel of one slice: some milliseconds.
 const SLICE: u64 = 1_000_000;
-/// Elements of all tables.
+/// Limit of elements of all tables.
 const MAX_TABLE: usize = 100_000;
-/// Calls within calls.
+/// Limit of nested calls.
 const MAX_DEPTH: usize = 1_000;
 
-/// Tells a call that nobody waits for it any more.
+/// Stops a call whose answer is no longer needed.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -64,12 +64,12 @@ pub(crate) enum CallError {
         observed: u64,
     },
     Trap(String),
-    /// Nobody waits for it.
+    /// The caller stopped it.
     Stopped,
 }
 
 impl CallError {
-    /// In the words of a run's log.
+    /// The result as recorded in a run's log.
     pub(crate) fn into_result(self, limits: &PackLimits) -> PackResult {
         let breached = |kind, limit, observed, code: &str, what: String| PackResult::Breached {
             kind,
@@ -116,12 +116,12 @@ fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Holds the memory of one instance within bounds, and remembers if it wanted more.
+/// Limits the memory of one instance, and records whether it requested more.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
-    /// Whoever passes this is stopped.
+    /// The host's limit: a module that exceeds it is stopped.
     ceiling: usize,
-    /// The module's own bound: passing it fails, as the module expects.
+    /// The module's own maximum: growth beyond it fails, as the module expects.
     own: Option<usize>,
     requested: Option<usize>,
 }
@@ -212,7 +212,7 @@ impl Sandbox {
                 });
             }
         };
-        // What setting up took is not the call's.
+        // Fuel used for the setup does not count for the call.
         store.set_fuel(SLICE).map_err(unusable)?;
         Ok(Self {
             store,
@@ -230,7 +230,7 @@ impl Sandbox {
         self.instance.get_func(&self.store, name)
     }
 
-    /// Calls an export by name and gives its results.
+    /// Calls an export by name and returns its results.
     pub(crate) fn call(&mut self, name: &str, given: &[Val]) -> Result<Vec<Val>, CallError> {
         let func = self.func(name);
         let func = func.ok_or_else(|| CallError::Trap(format!("it does not export {name}")))?;
@@ -256,7 +256,7 @@ impl Sandbox {
         }
     }
 
-    /// Lets it go on for another slice, if it may.
+    /// Adds fuel for another slice, if the limits allow it.
     fn refuel(&mut self, required: u64) -> Result<(), CallError> {
         if self.stop.is_requested() {
             return Err(CallError::Stopped);
@@ -277,7 +277,7 @@ impl Sandbox {
         refuelled.map_err(|error| CallError::Trap(error.to_string()))
     }
 
-    /// A module that gave up after it was refused memory gave up because of that.
+    /// A trap after a refused memory request is reported as a memory error.
     fn call_error(&self, why: String) -> CallError {
         let memory_limiter = &self.store.data().memory_limiter;
         match memory_limiter.requested {
@@ -307,7 +307,7 @@ impl Sandbox {
         }
     }
 
-    /// What the module left at a place; `None` if there is no such place.
+    /// Reads the module's memory at a position; an error if it is out of range.
     pub(crate) fn read(&self, (at, len): (u32, u32), most: usize) -> Result<&[u8], String> {
         let (at, len) = (at as usize, len as usize);
         if len > most {

@@ -1,4 +1,4 @@
-//! The shapes a node's author promised for what goes in and comes out.
+//! The schemas that a node's author declared for inputs and outputs.
 
 use crate::limits::PackLimits;
 use crate::load::Files;
@@ -38,7 +38,7 @@ impl Schemas {
         self.config.clone()
     }
 
-    /// Also held by whoever registers a workflow; but that may have been another version.
+    /// Also checked when a workflow is registered, but perhaps with another version of the pack.
     pub(crate) fn config(&self, config: &Object) -> Result<(), String> {
         check(self.config.as_deref(), config, "config")
     }
@@ -67,13 +67,13 @@ fn compile(
     Schema::compile(&schema, budget).map_err(|why| wrong(format!("at {:?}: {why}", why.at)))
 }
 
-/// Names the place, not the value: it may be nobody else's business.
+/// Names the location, not the value: it may be confidential.
 fn check(schema: Option<&Schema>, object: &Object, what: &str) -> Result<(), String> {
     let Some(schema) = schema else {
         return Ok(());
     };
     let value = Value::Object(object.clone());
-    // Whoever calls this is on a thread that may take its time.
+    // The caller is on a blocking thread, so no limit is needed.
     let checked = schema.check(&value, &Meter::unlimited(), 1, |error| {
         format!("{what}{}: {}", error.instance_path(), error.masked())
     });

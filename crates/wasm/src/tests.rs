@@ -1,4 +1,4 @@
-//! Packs written down in text and assembled for a test each.
+//! Tests with packs in text format, assembled for each test.
 
 mod calls;
 mod fixtures;

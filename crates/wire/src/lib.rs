@@ -1,7 +1,7 @@
-//! What Tandem speaks. Shapes of the OpenWOP wire and the one projection from stored facts to
-//! them: REST, streams, bundles and exports all pass through [`v1::project`], so that masking and
-//! naming are decided once. No I/O, no state.
+//! Shapes of the OpenWOP protocol, and the one projection from stored events to them. REST,
+//! streams, bundles and exports all use [`v1::project`], so that masking and naming are decided in
+//! one place. No I/O, no state.
 //!
-//! The next protocol major lives beside `v1`, never mixed with it.
+//! The next protocol major is a module beside `v1`; the two are never mixed.
 
 pub mod v1;

@@ -1,9 +1,9 @@
-//! Which test proves which requirement of the protocol: found in the tests themselves, run, and
-//! written to `docs/requirements.md`.
+//! Which test proves which requirement of the protocol. The citations are found in the tests, the
+//! tests are run, and the result is written to `docs/requirements.md`.
 //!
-//! A test cites what it proves by number (`R-NNNN-N`) in a comment or a name. A test that proves a
-//! part of the statement says which, on the same line: `R-NNNN-N (half: what it proves)`. Nothing is
-//! listed by hand, so the page can be old but not wrong: tidy compares its mapping with the sources.
+//! A test cites a requirement by number (`R-NNNN-N`) in a comment or a name. A test that proves a
+//! part of the statement names the part on the same line: `R-NNNN-N (half: what it proves)`.
+//! Nothing is listed by hand: tidy compares the page with the sources.
 
 pub(crate) mod page;
 pub(crate) mod python;
@@ -18,7 +18,7 @@ use crate::tidy::tracked::Tracked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A group of numbers: which, how many of them, and what they are about.
+/// A group of requirements: its number, how many there are, and their subject.
 pub(crate) struct RequirementGroup {
     pub(crate) name: &'static str,
     pub(crate) count: u32,
@@ -80,23 +80,23 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// A number, and what of it is proved where it is not the whole.
+/// A cited number, and the part it proves where it is not the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Citation {
     pub(crate) requirement: Requirement,
     pub(crate) part: Option<String>,
 }
 
-/// How the part of a statement is introduced, after its number.
+/// Introduces the part of a statement, after its number.
 const PART: &str = " (half: ";
 
-/// The numbers named in a text.
+/// The numbers cited in a text.
 pub(crate) fn cited(text: &str) -> Vec<Requirement> {
     let citations = citations(text).into_iter();
     citations.map(|citation| citation.requirement).collect()
 }
 
-/// The numbers named in a text, with what of them is proved.
+/// The numbers cited in a text, with the parts they prove.
 pub(crate) fn citations(text: &str) -> Vec<Citation> {
     text.match_indices("R-")
         .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'))
@@ -117,14 +117,14 @@ pub(crate) fn citations(text: &str) -> Vec<Citation> {
         .collect()
 }
 
-/// A test, and what of a requirement it proves where it is not the whole.
+/// A test, and the part of a requirement it proves where it is not the whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Proof {
     pub(crate) test: Test,
     pub(crate) part: Option<String>,
 }
 
-/// A test as the page names it, and how to find its result.
+/// A test as the page names it, with what is needed to find its result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Test {
     Rust {
@@ -134,7 +134,7 @@ pub(crate) enum Test {
     },
     Python {
         file: String,
-        /// What the check prints.
+        /// The label the check prints.
         label: String,
     },
 }
@@ -152,7 +152,7 @@ impl fmt::Display for Test {
     }
 }
 
-/// What a script's check says after the numbers it cites.
+/// The label of a script's check without the numbers it cites.
 fn label_text(label: &str) -> &str {
     let mut depth = 0;
     for (at, c) in label.char_indices() {
@@ -166,14 +166,14 @@ fn label_text(label: &str) -> &str {
     label
 }
 
-/// A citation where no test is.
+/// A citation outside of any test.
 pub(crate) struct Stray {
     /// Path and line.
     pub(crate) place: String,
     pub(crate) requirement: Requirement,
 }
 
-/// What the sources say.
+/// All citations found in the sources.
 #[derive(Default)]
 pub(crate) struct Map {
     pub(crate) tests: BTreeMap<Requirement, BTreeSet<Proof>>,
@@ -211,7 +211,7 @@ impl Map {
         self.strays.extend(found);
     }
 
-    /// What is wrong with the citations, each with its place.
+    /// Errors in the citations, each with its place.
     pub(crate) fn faults(&self) -> Vec<(String, String)> {
         let mut faults = Vec::new();
         for stray in &self.strays {

@@ -1,4 +1,4 @@
-//! The page: written from what was found and run, read back to see whether it is still true.
+//! The page: rendered from citations and results, and read back to check that it is current.
 
 use super::run::TestResults;
 use super::{Map, Proof, REQUIREMENT_GROUPS, Requirement, cited};
@@ -55,7 +55,7 @@ fn cell(proof: &Proof) -> String {
     }
 }
 
-/// Requirements for which the page names other tests than the sources do.
+/// Requirements for which the page and the sources name different tests.
 pub(crate) fn stale(page: &str, map: &Map) -> Vec<Requirement> {
     let mut listed: BTreeMap<Requirement, Vec<&str>> = BTreeMap::new();
     for line in page.lines() {

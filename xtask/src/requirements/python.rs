@@ -1,9 +1,9 @@
-//! Citations in the whole-house tests: at the beginning of a check's name, before a colon, so that
-//! what the script prints carries the numbers.
+//! Citations in the Python tests: at the start of a check's label, before a colon, so that the
+//! script's output contains the numbers.
 
 use super::{Map, Test, citations, cited};
 
-/// A call that names a check; a name may stand on the next line.
+/// A call that names a check; the label may be on the next line.
 const CALL: &str = "check(";
 
 pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
@@ -23,7 +23,7 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
     }
 }
 
-/// The name of the check on this line.
+/// The label of the check on this line.
 fn label<'a>(line: &'a str, before: &str) -> Option<&'a str> {
     let rest = match line.split_once(CALL) {
         Some((_, rest)) => rest,

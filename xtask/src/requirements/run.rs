@@ -1,5 +1,5 @@
-//! Runs the tests that are cited, and only them. One build serves all: its binaries are started
-//! with the names of the tests, and the whole-house scripts with the server it made.
+//! Runs only the cited tests, with one build: its test binaries are started with the names of the
+//! tests, and the Python scripts with the server binary.
 
 use super::Test;
 use super::rust::{Binary, places};
@@ -10,13 +10,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How a test came out; where it ran more than once, the worst counts.
+/// The result of a test; of several executions the worst counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TestResult {
     Passed,
-    /// There is nothing here to run it with.
+    /// What is needed to run it is not available here.
     NotRun,
-    /// Nothing of its name ran.
+    /// No test of this name ran.
     #[default]
     Missing,
     Failed,
@@ -55,7 +55,7 @@ pub(super) fn today() -> Result<String, String> {
     Ok(day.trim().to_owned())
 }
 
-/// What the build made.
+/// The products of the build.
 struct Built {
     /// By package folder.
     tests: BTreeMap<(String, Binary), PathBuf>,
@@ -64,7 +64,7 @@ struct Built {
 
 impl Built {
     fn read() -> Result<Self, String> {
-        // The same build as `cargo xtask test`, so that neither undoes the other's.
+        // The same arguments as `cargo xtask test`, so that both use one build.
         let arguments = [
             "test",
             "--workspace",
@@ -142,7 +142,7 @@ fn rust(tests: &BTreeSet<&Test>, built: &Built, results: &mut TestResults) -> Re
     Ok(())
 }
 
-/// What failed tests and checks had to say; of the others nothing is worth a line.
+/// Prints the output of failed tests and checks only.
 fn explain(printed: &str) {
     for failed in printed.lines().filter(|line| line.starts_with("FAIL ")) {
         println!("{failed}");
@@ -181,7 +181,7 @@ fn note(results: &mut TestResults, test: &Test, result: TestResult) {
     *worst = result.max(*worst);
 }
 
-/// What a program printed, however it ended.
+/// The output of a program, whatever its exit code.
 fn printed(command: &mut Command) -> Result<String, String> {
     let output = command
         .stdin(Stdio::null())

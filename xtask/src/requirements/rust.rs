@@ -1,11 +1,11 @@
 //! Citations in Rust: in the body of a test, or in the comment above it.
 //!
-//! Reads lines, not syntax: the sources are formatted, so an item ends with a brace of its own
+//! Reads lines, not syntax: the sources are formatted, so an item ends with a brace at its own
 //! indentation.
 
 use super::{Map, Test, citations};
 
-/// Checks of storage are functions that every store's tests call.
+/// Storage checks are functions that the tests of every store call.
 const BATTERY: &str = "crates/store/src/battery/";
 
 pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
@@ -48,7 +48,7 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
     }
 }
 
-/// Where a test beginning here has its first line and its `fn`.
+/// The first line and the `fn` line of a test that starts here.
 fn test_at(path: &str, lines: &[&str], at: usize) -> Option<(usize, usize)> {
     if path.starts_with(BATTERY) && lines[at].starts_with("pub async fn ") {
         return Some((at, at));
@@ -83,7 +83,7 @@ fn is_comment(line: &str) -> bool {
     line.starts_with("//") && !line.starts_with("//!")
 }
 
-/// The name of a function whose head this is.
+/// The function name, if this line is a function header.
 fn function(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.strip_prefix("pub ").unwrap_or(line);
@@ -112,8 +112,8 @@ fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Where the test is compiled: package folder, test binary, and its full name there. A check of
-/// the battery is run by several.
+/// Where the test is compiled: package folder, test binary, and its full name there. Several
+/// binaries run a check of the battery.
 pub(crate) fn places(file: &str, name: &str) -> Vec<(String, Binary, String)> {
     let Some((package, inside)) = split(file) else {
         return Vec::new();
@@ -150,12 +150,12 @@ pub(crate) fn places(file: &str, name: &str) -> Vec<(String, Binary, String)> {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Binary {
-    /// The tests beside the code.
+    /// Unit tests beside the code.
     Unit,
     Integration(String),
 }
 
-/// `crates/x` and the rest.
+/// `crates/x` and the rest of the path.
 fn split(file: &str) -> Option<(&str, &str)> {
     let second = file.match_indices('/').nth(1)?.0;
     Some((&file[..second], &file[second + 1..]))

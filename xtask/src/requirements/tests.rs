@@ -12,11 +12,11 @@ fn found(map: &Map) -> Vec<String> {
     let tests = map.tests.iter();
     tests
         .flat_map(|(requirement, proofs)| {
-            let told = |p: &Proof| match &p.part {
+            let describe = |p: &Proof| match &p.part {
                 Some(part) => format!("{requirement} {} / {part}", p.test),
                 None => format!("{requirement} {}", p.test),
             };
-            proofs.iter().map(told).collect::<Vec<_>>()
+            proofs.iter().map(describe).collect::<Vec<_>>()
         })
         .collect()
 }

@@ -1,5 +1,4 @@
-//! Which crate may depend on which. A new arrow is a decision: it is added here, in the same
-//! commit, or it does not exist.
+//! Allowed dependencies between crates. A new dependency must be added here in the same commit.
 
 use super::Findings;
 use serde_json::Value;
@@ -8,13 +7,13 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("tandem-record", &[]),
     ("tandem-wire", &["tandem-record"]),
-    // Wraps the validator of JSON Schemas; the engine and the packs use it alike.
+    // Wraps the JSON Schema validator, for the engine and for packs.
     ("tandem-schema", &[]),
     ("tandem-engine", &["tandem-record", "tandem-schema"]),
     ("tandem-store", &["tandem-record"]),
     ("tandem-store-sqlite", &["tandem-record", "tandem-store"]),
     ("tandem-access", &["tandem-record", "tandem-store"]),
-    // Interprets what packs bring, and nothing else uses what it needs for that.
+    // Interprets packs. A separate crate, because nothing else needs its dependencies.
     ("tandem-wasm", &["tandem-record", "tandem-schema"]),
     ("tandem-nodes", &["tandem-record", "tandem-wasm"]),
     (
@@ -38,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-console",
         ],
     ),
-    // The binary: the only place that names a concrete database.
+    // The binary: the only crate that names a concrete database.
     (
         "tandem",
         &[
@@ -65,7 +64,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-nodes",
         ],
     ),
-    // Measures the store beside the binary that uses it.
+    // Measures the store and the server binary.
     (
         "bench",
         &[
@@ -78,7 +77,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Nobody's tests need these.
+/// No test depends on these.
 const NEVER_IN_TESTS: &[&str] = &["bench", "xtask"];
 
 pub(super) fn check(metadata: &Value, findings: &mut Findings) {

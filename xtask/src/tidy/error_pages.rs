@@ -1,4 +1,4 @@
-//! Every code a client or an operator can meet has a page, and every page can be found.
+//! Every error code has a page, and every page is linked.
 
 use super::Findings;
 use super::tracked::Tracked;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const PAGES: &str = "docs/errors/";
 const INDEX: &str = "docs/errors/README.md";
-/// Where HTTP statuses and their codes are listed: `problem.rs` and what lies in `problem/`.
+/// Where HTTP statuses and their codes are listed: `problem.rs` and the files in `problem/`.
 const PROBLEMS: &str = "crates/api/src/problem";
 
 pub(super) fn check(files: &Tracked, findings: &mut Findings) {
@@ -32,7 +32,7 @@ pub(super) fn check(files: &Tracked, findings: &mut Findings) {
     }
 }
 
-/// Codes named in the source, with the first file that names each.
+/// Error codes in the sources, with the first file that contains each.
 fn codes(files: &Tracked) -> BTreeMap<String, String> {
     let mut codes = BTreeMap::new();
     for file in files.ending(".rs") {
@@ -52,8 +52,8 @@ fn codes(files: &Tracked) -> BTreeMap<String, String> {
     codes
 }
 
-/// In the list of problems: every literal with the shape of a code. A single word is one only
-/// right after a status.
+/// In the list of problems: every literal with the shape of a code. A single word counts only
+/// directly after a status.
 fn listed(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.split('"').collect();
     let literals = parts.iter().zip(parts.iter().skip(1)).step_by(2);
@@ -71,7 +71,7 @@ fn follows_status(before: &str) -> bool {
     last.take(1).any(|word| word.starts_with("StatusCode::"))
 }
 
-/// Elsewhere: the codes runs and nodes fail with.
+/// In other files: the codes that runs and nodes fail with.
 fn raised(text: &str) -> Vec<String> {
     text.split("ErrorInfo::new(")
         .skip(1)

@@ -8,7 +8,7 @@ const PAGE: &str = "docs/glossary.md";
 
 pub(super) fn check(files: &Tracked, findings: &mut Findings) {
     let Some(page) = files.all.iter().find(|file| file.path == PAGE) else {
-        findings.complain(PAGE, "is missing");
+        findings.error(PAGE, "is missing");
         return;
     };
     let mut words = BTreeSet::new();
@@ -20,7 +20,7 @@ pub(super) fn check(files: &Tracked, findings: &mut Findings) {
     for (number, line) in (1..).zip(page.text.lines()) {
         for name in names(line).filter(|name| !words.contains(name)) {
             let place = format!("{PAGE}:{number}");
-            findings.complain(&place, format!("`{name}` is not in the code"));
+            findings.error(&place, format!("`{name}` is not in the code"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Links between files of this repository lead somewhere.
+//! Links between files of this repository have an existing target.
 
 use super::Findings;
 use super::tracked::Tracked;

@@ -19,7 +19,7 @@ use tracked::Tracked;
 #[derive(Default)]
 struct Findings {
     errors: Vec<String>,
-    /// Worth knowing, not yet wrong.
+    /// To be reported, but not an error.
     warnings: Vec<String>,
 }
 

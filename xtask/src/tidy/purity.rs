@@ -1,5 +1,5 @@
-//! The engine decides and does nothing else: nothing that waits, talks, stores, tells the time or
-//! throws dice may be anywhere among what it is built from.
+//! The engine is pure: none of its dependencies may do I/O, wait, read a clock or generate random
+//! numbers.
 
 use super::Findings;
 use crate::process::{cargo, read};

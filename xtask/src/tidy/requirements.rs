@@ -1,4 +1,4 @@
-//! Every requirement has a test that cites it, and the page about them says what the tests say.
+//! Every requirement is cited by a test, and the requirements page matches the tests.
 
 use super::Findings;
 use super::tracked::Tracked;

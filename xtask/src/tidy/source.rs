@@ -1,4 +1,4 @@
-//! Rules for single files: how long they may be, what may not be left in them, how they open.
+//! Rules for single files: maximum length, forbidden text, and the first line.
 
 use super::Findings;
 use super::tracked::{File, Tracked};
@@ -6,14 +6,14 @@ use super::tracked::{File, Tracked};
 const WARN_LINES: usize = 400;
 const MOST_LINES: usize = 500;
 
-/// Put together here so that this file does not find itself.
+/// Written in parts so that this file does not match its own rule.
 const LEFTOVERS: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimple", "mented!("),
     concat!("d", "bg!("),
 ];
 
-/// Directories of one machine that mean nothing on another.
+/// Paths that exist only on one machine.
 const FOREIGN: &[&str] = &[
     concat!("/ho", "me/"),
     concat!("/ro", "ot/"),
@@ -85,7 +85,7 @@ fn foreign_paths(file: &File, findings: &mut Findings) {
     }
 }
 
-/// A crate's first line says what it owns.
+/// The first line of a crate says what it owns.
 fn opening(file: &File, findings: &mut Findings) {
     let entry = file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs");
     if entry && !file.text.starts_with("//!") {

@@ -1,4 +1,4 @@
-//! The files git knows of, or would with the next `git add`.
+//! The files git tracks, or would track after `git add`.
 
 use crate::process::{read, root};
 use std::process::Command;
@@ -10,7 +10,7 @@ pub(crate) struct Tracked {
 pub(crate) struct File {
     /// Relative to the workspace, with `/`.
     pub(crate) path: String,
-    /// Empty for what is not text.
+    /// Empty for a file that is not text.
     pub(crate) text: String,
 }
 
@@ -30,7 +30,7 @@ impl Tracked {
             .split('\0')
             .filter(|path| !path.is_empty())
             .filter_map(|path| {
-                // A file deleted but not yet committed is listed and cannot be read.
+                // A file that is deleted but not committed is listed and cannot be read.
                 let bytes = std::fs::read(root.join(path)).ok()?;
                 Some(File {
                     path: path.to_owned(),

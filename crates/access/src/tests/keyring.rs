@@ -104,7 +104,7 @@ async fn a_key_ends_at_the_moment_it_expires() {
     let (_, secret) = keys.mint(new.clone(), &Actor::host(), NOW).await.unwrap();
     let text = secret.expose();
     assert!(keys.authenticate(text, NOW.plus_ms(999)).await.is_ok());
-    // Still cached, yet judged by the time of this request.
+    // The key is still cached, but its expiry is checked against the time of this request.
     for later in [1_000, 1_001, 60_000] {
         assert_eq!(
             keys.authenticate(text, NOW.plus_ms(later)).await,
@@ -288,7 +288,9 @@ async fn a_principal_may_read_as_long_as_one_of_its_keys_may() {
     let own = of(tenant().as_str(), None);
     let red = of(tenant().as_str(), Some("red"));
     let reads = async |of: &Partition, ms: u64| {
-        keys.may_read_runs(&"ana".into(), of, NOW.plus_ms(ms)).await
+        let now = NOW.plus_ms(ms);
+        keys.holds_scope(&"ana".into(), Scope::RunsRead, of, now)
+            .await
     };
     assert_eq!(reads(&own, 0).await, Ok(false), "without any key");
     let make = async |scope: Scope, workspace: Option<&str>, end: Option<u64>, test: bool| {

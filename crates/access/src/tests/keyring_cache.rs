@@ -93,7 +93,7 @@ async fn lookup_overtaken_by_a_revocation_is_not_cached() {
         .unwrap();
     go_on.send(()).unwrap();
 
-    // The overtaken request itself was in flight before the revocation; the next one is not.
+    // This request started before the revocation; the next one did not.
     assert!(lookup.await.unwrap().is_ok());
     assert_eq!(
         keys.authenticate(secret.expose(), NOW).await,
@@ -123,7 +123,7 @@ async fn cache_is_bounded_and_holds_no_unknown_keys() {
     }
     assert_eq!(keys.cached(), 1_024);
 
-    // The newest stayed, the oldest went.
+    // The newest entry is still cached, the oldest was evicted.
     let reads = store.reads();
     let now = NOW.plus_ms(1_030);
     keys.authenticate(secrets[1_029].expose(), now)

@@ -1,4 +1,4 @@
-//! Who may decide, as a table.
+//! Decision policies, as a table.
 
 use crate::{Decider, Groups, Person, may_decide, may_decide_by_link};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ fn approver_by_name_role_or_group_is_eligible() {
         ),
         (&of_groups(&["desk"]), person("eva", &[]), denied.clone()),
         (&of_groups(&["absent"]), person("ana", &[]), denied.clone()),
-        // Groups that hold each other end somewhere.
+        // A cycle of groups ends at the nesting limit.
         (
             &of_groups(&["loop"]),
             person("zoe", &[]),
@@ -134,12 +134,12 @@ fn acting_for_somebody_needs_a_delegation() {
             decider(ben(), Vec::new(), Some("ana")),
             DecisionAuthorization::Denied(Denial::NotDelegated),
         ),
-        // Told to speak for themselves, they do.
+        // The request names the caller as the person acted for: no delegation is used.
         (
             decider(ben(), ana(), Some("ben")),
             DecisionAuthorization::Denied(Denial::NotEligible),
         ),
-        // One's own right comes first.
+        // The caller's own permission is checked first.
         (
             decider(person("kim", &["clerk"]), ana(), None),
             granted(None, &["desk"], &["clerk"]),

@@ -18,7 +18,7 @@ fn token_bucket_refills_at_the_configured_rate() {
         (1_249, wait(1)),
         (1_250, Ok(())),
         (1_250, wait(250)),
-        // A clock that went back pays nothing out, then or later.
+        // A clock that went back adds no tokens, neither now nor later.
         (1_000, wait(250)),
         (1_499, wait(1)),
         (1_500, Ok(())),

@@ -1,4 +1,4 @@
-//! Looking somebody up in the store: their groups, and who lets them act now.
+//! Loading a person from the store: groups and active delegations.
 
 use super::{NOW, identity, tenant};
 use crate::{Decider, Groups, Identity, Keyring, NewKey, Scope, may_decide};

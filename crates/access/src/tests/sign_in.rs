@@ -59,7 +59,7 @@ fn a_session_ends_with_its_key() {
     sessions.close_for_key("key-a");
     assert!(sessions.get(one.id.expose(), NOW).is_none());
     assert!(sessions.get(other.id.expose(), NOW).is_some());
-    sessions.close(other.id.expose());
+    sessions.close(&other.session);
     assert!(sessions.get(other.id.expose(), NOW).is_none());
 }
 
@@ -72,7 +72,7 @@ fn closed_session_signals_its_listeners() {
     sessions.close_for_key("key-a");
     assert!(one.end_signal().has_ended() && !other.end_signal().has_ended());
     assert!(!sessions.is_open(&one, NOW) && sessions.is_open(&other, NOW));
-    // Looking is not using: it idles out all the same.
+    // `is_open` does not reset the idle time.
     assert!(sessions.is_open(&other, NOW.plus_ms(999)));
     assert!(!sessions.is_open(&other, NOW.plus_ms(1_000)));
 }

@@ -1,4 +1,4 @@
-//! Keys in a vector, counting reads and failing on cue.
+//! A key store in a vector that counts reads and fails on request.
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ impl Keys for FakeKeys {
             .cloned();
         let pause = self.pause.lock().take();
         if let Some(pause) = pause {
-            pause.await.expect("the test lets the lookup go on");
+            pause.await.expect("the test resumes the lookup");
         }
         Ok(found)
     }

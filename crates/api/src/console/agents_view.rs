@@ -1,13 +1,13 @@
-//! A supervisor's iterations, gathered from the log as it is read.
+//! A supervisor's iterations, collected while the log is read.
 
 use std::collections::VecDeque;
 use tandem_console::{AgentsView, CheckView, HandoffView, IterationView};
 use tandem_record::{
-    AgentEventKind, Cause, Event, HandoffStep, RecordedEvent, Seq, VerificationSubject,
+    AgentEventKind, Cause, Event, HandoffStep, RecordedEvent, Sensitivity, Seq, VerificationSubject,
 };
 use tandem_wire::v1::time::rfc3339;
 
-/// Turns a page shows; a loop may have thousands.
+/// Iterations shown on a page; a loop may have thousands.
 const SHOWN_ITERATIONS: usize = 40;
 
 /// The newest iterations so far.
@@ -26,13 +26,19 @@ impl AgentsCollector {
         }
     }
 
-    pub(super) fn collect(floor: f64, events: &[RecordedEvent]) -> AgentsView {
+    pub(super) fn collect(
+        floor: f64,
+        events: &[RecordedEvent],
+        sensitivity: &Sensitivity,
+    ) -> AgentsView {
         let mut collector = Self::new(floor);
-        events.iter().for_each(|recorded| collector.apply(recorded));
+        for recorded in events {
+            collector.apply(recorded, sensitivity);
+        }
         collector.view()
     }
 
-    pub(super) fn apply(&mut self, recorded: &RecordedEvent) {
+    pub(super) fn apply(&mut self, recorded: &RecordedEvent, sensitivity: &Sensitivity) {
         match &recorded.event {
             Event::OrchestratorDecided {
                 agent_id,
@@ -80,12 +86,13 @@ impl AgentsCollector {
                 if let HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } =
                     &handoff.step
                 {
+                    let error = sensitivity.visible_error(Some(&handoff.node), error);
                     shown.error = Some(format!("{}: {}", error.code, error.message));
                 }
             }
             Event::VerificationRequested(asked) => {
                 if let Some((_, iteration)) = self.iterations.back_mut() {
-                    // Asked again, it is still one question.
+                    // A repeated verification request is still one check.
                     iteration.checks.retain(|check| check.verdict.is_some());
                     iteration
                         .checks
@@ -117,7 +124,7 @@ impl AgentsCollector {
         }
     }
 
-    /// A first step names its decision as its cause; the others follow in the newest iteration.
+    /// A first step names its decision as its cause; the others belong to the newest iteration.
     fn find_iteration(
         &mut self,
         cause: Option<&Cause>,

@@ -1,4 +1,5 @@
-//! The console's files. Pages name them by content, so a browser may keep them for good.
+//! The console's static files. Their URLs contain a content hash, so a browser may cache them
+//! forever.
 
 use super::page::PageError;
 use crate::params::Params;
@@ -14,7 +15,7 @@ pub(super) async fn file(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     let asset = asset(&name).ok_or_else(|| Problem::not_found("file"))?;
-    // Only an address that names this very content may be kept without asking again.
+    // Only a URL with the hash of this content may be cached without revalidation.
     let cache_control = if params.get("v") == Some(asset.etag.trim_matches('"')) {
         "public, max-age=31536000, immutable"
     } else {

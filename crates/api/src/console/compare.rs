@@ -1,4 +1,4 @@
-//! Two runs side by side, by the same comparison the API answers with.
+//! Compares two runs, with the same comparison as the API.
 
 use super::page::{PageError, chrome};
 use super::run_view::pretty;
@@ -16,7 +16,7 @@ use tandem_console::{
 };
 use tandem_record::RunId;
 
-/// Differing events on the page; the API lists more.
+/// Differing events shown on the page; the API lists more.
 const SHOWN_EVENTS: usize = 100;
 
 pub(super) async fn show(
@@ -79,7 +79,7 @@ fn event(difference: &Value) -> EventDifference {
     }
 }
 
-/// The status is a difference of its own; of the others there is one for each name.
+/// The status is one difference; variables and channels have one difference for each name.
 fn state(found: &Value) -> Vec<StateDifference> {
     let difference = |part: &str, name: Option<&str>, sides: &Value| StateDifference {
         part: part.to_owned(),

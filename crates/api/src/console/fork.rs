@@ -1,4 +1,4 @@
-//! A fork made from a moment's page: the way of the API's forks, asked for by a form.
+//! A fork created from a history page. A form posts it; the rest is the same as a fork by the API.
 
 use super::page::PageError;
 use super::session::PostedForm;
@@ -25,7 +25,7 @@ pub(super) async fn make(
     by.require_scope(Scope::RunsCreate)?;
     by.require_scope(Scope::RunsRead)?;
     let from_seq = posted.field("fromSeq").parse::<u64>();
-    // Whatever is no number is refused as the API refuses it.
+    // A value that is not a number is passed on and refused like in the API.
     let from_seq = from_seq.map_or_else(|_| Value::from(posted.field("fromSeq")), Value::from);
     let requested =
         ForkRunRequest::without_overlay(posted.field("mode"), from_seq).into_request(by, &trace)?;

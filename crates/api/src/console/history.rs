@@ -1,4 +1,4 @@
-//! A run's past: the page of every moment. One fold per request, whatever the length of the log.
+//! History pages: a run as it was after one of its events. Each request folds the log once.
 
 use super::page::{PageError, chrome};
 use super::run_view;
@@ -26,7 +26,7 @@ const AROUND_BYTES: usize = 8 * 1024 * 1024;
 const SHOWN_NODES: usize = 200;
 const SHOWN_ENTRIES: usize = 100;
 
-/// Leads to the chosen moment, or to the newest. What the slider sends without a script.
+/// Redirects to the chosen event, or to the newest. The slider posts here when scripts are off.
 pub(super) async fn redirect_to_event(
     State(api): State<SharedState>,
     reader: SignedIn,
@@ -79,9 +79,9 @@ async fn load_history_page(
         .nodes
         .iter()
         .filter(|n| n.status != NodeStatus::Pending);
-    let nodes: Vec<ReachedNode> = reached.map(node).collect();
+    let nodes: Vec<ReachedNode> = reached.map(|n| node(n, sensitivity)).collect();
     let offer = ForkOffer {
-        // What is shown is what is kept. The newest event is the last one a fork can begin with.
+        // A fork keeps the shown events. The newest event is the last one a fork can start at.
         from_seq: seq.next().min(stored.head).0,
         csrf: reader.csrf(),
     };
@@ -128,7 +128,7 @@ async fn memory(api: &ApiState, stored: &StoredRun, seq: Seq) -> Result<MemoryPa
     let memory = api.runtime.run_memory(stored, Some(seq.next()), None);
     let memory = match memory.await {
         Ok(memory) => memory,
-        // The run itself can still be read; only what it was built on is gone.
+        // The run can still be read; only its memory is past retention.
         Err(fault) if fault.code == "memory_lost" => {
             return Ok(MemoryPanelView {
                 lost: true,
@@ -153,31 +153,30 @@ fn entry(entry: &MemoryEntry) -> MemoryEntryRow {
     MemoryEntryRow {
         key: entry.key.clone(),
         memory_ref: entry.memory_ref.clone(),
-        value_json: run_view::pretty(&entry.value),
+        value_json: run_view::pretty(&entry.visible_value()),
         tags: entry.tags.clone(),
         written_at: rfc3339(entry.written_at),
         expires_at: entry.expires_at.map(rfc3339),
     }
 }
 
-fn node(node: &NodeView) -> ReachedNode {
+fn node(node: &NodeView, sensitivity: &Sensitivity) -> ReachedNode {
+    let error = node.error.as_ref();
+    let error = error.map(|error| sensitivity.visible_error(Some(&node.node), error));
     ReachedNode {
         id: node.node.to_string(),
         state: run_view::node_state(node.status),
         attempt: node.attempt,
-        error: node
-            .error
-            .as_ref()
-            .map(|e| (e.code.clone(), e.message.clone())),
+        error: error.map(|e| (e.code.clone(), e.message.clone())),
     }
 }
 
 fn question(open: &InterruptView) -> OpenQuestion {
-    let asked = &open.interrupt;
+    let interrupt = &open.interrupt;
     OpenQuestion {
         node_id: open.node.to_string(),
-        kind: asked.kind.clone(),
-        title: title(&asked.kind, &asked.data),
-        interrupt_id: open.mirrors.is_none().then(|| asked.id.to_string()),
+        kind: interrupt.kind.clone(),
+        title: title(&interrupt.kind, &interrupt.data),
+        interrupt_id: open.mirrors.is_none().then(|| interrupt.id.to_string()),
     }
 }

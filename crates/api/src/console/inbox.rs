@@ -1,4 +1,4 @@
-//! The inbox's pages: the list alone, and with one question beside it.
+//! The inbox pages: the list alone, and the list with one question.
 
 use super::inbox_view;
 use super::page::{PageError, chrome};

@@ -1,6 +1,5 @@
-//! An answer sent from the inbox. Goes the way the API's answers go: same guard on what was shown,
-//! same command, same refusals. What is refused comes back as the page, with what was typed and
-//! what is wrong beside it.
+//! An answer posted from the inbox. It uses the same digest check, command and refusals as the API.
+//! A refused answer returns the page with the entered values and the errors.
 
 use super::inbox_view;
 use super::page::{PageError, chrome, with_status};
@@ -11,7 +10,7 @@ use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::resolve_interrupt;
-use crate::routes::{find_interrupt, prepare_answer};
+use crate::routes::{Answer, answer_to, find_interrupt};
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
@@ -33,7 +32,7 @@ pub(super) async fn answer(
     if problem.is_server_error() {
         return Err(problem.into());
     }
-    // Read afresh: who was quicker, or what it is now, is what the decider wants to see.
+    // The card is loaded again, because it may have been decided or changed in the meantime.
     let mut card = inbox_view::load_card(&api, by, id).await?;
     card.csrf = by.csrf();
     card.selection = selection.clone();
@@ -44,7 +43,7 @@ pub(super) async fn answer(
     });
     card.field_errors = field_errors.collect();
     if !card.field_errors.is_empty() {
-        // Each says its place itself.
+        // Each field error is shown at its field.
         card.refused = Some("Nothing was decided.".to_owned());
         card.entered = posted.fields().to_vec();
     }
@@ -58,7 +57,12 @@ async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), 
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
     // A form without a digest shows nothing we know of: it fails like any other mismatch.
-    let (run, submitted) = prepare_answer(row, Some(posted.field("digest")), value, None)?;
+    let answer = Answer {
+        resume_value: value,
+        digest: Some(posted.field("digest").to_owned()),
+        acting_for: None,
+    };
+    let (run, submitted) = answer_to(row, answer);
     let ticket = Ticket::without_key();
     let taken = resolve_interrupt::decide(api, ticket, by, run, submitted).await;
     taken.map(|_| ())

@@ -1,6 +1,6 @@
-//! The inbox kept up to date: its rows when questions come and go, the chosen card when its run
-//! moves. Nothing is queued: a stream holds two bells and what it sent last, and reads when they
-//! ring.
+//! Live updates of the inbox: its rows when interrupts open and close, the chosen card when its run
+//! changes. Nothing is queued: a stream holds two bells and the data it sent last, and reads when a
+//! bell rings.
 
 use super::inbox_view;
 use super::page::PageError;
@@ -19,7 +19,7 @@ use tandem_console::{InboxSelection, inbox_card_json, inbox_rows_json};
 use tandem_record::RunId;
 use tokio::sync::watch;
 
-/// Changes are gathered this long, so that a busy host does not redraw the list all the time.
+/// Changes are collected for this long, so that a busy host does not redraw the list constantly.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
 pub(super) async fn live(
@@ -68,9 +68,9 @@ struct LiveInbox {
     bell: watch::Receiver<u64>,
     item: Option<ChosenQuestion>,
     stopping: watch::Receiver<bool>,
-    /// The rows the reader has; the same are not sent twice.
+    /// The rows the reader has; equal rows are not sent again.
     sent: String,
-    /// True at first: the page was rendered before the stream began.
+    /// Initially true: the page was rendered before the stream started.
     stale: bool,
 }
 
@@ -82,8 +82,7 @@ struct ChosenQuestion {
 }
 
 impl LiveInbox {
-    /// The next bytes; `None` when the host goes down or the store is in trouble. The browser comes
-    /// back by itself.
+    /// The next bytes; `None` when the host shuts down or the store fails. The browser reconnects.
     async fn chunk(&mut self) -> Option<String> {
         let keep_alive = next_keep_alive();
         loop {
@@ -140,13 +139,13 @@ impl LiveInbox {
     }
 }
 
-/// Resolves when the chosen question's run moves; never, when none is chosen.
+/// Resolves when the run of the chosen question changes; never when none is chosen.
 async fn wait_for_run_change(api: &SharedState, item: &mut Option<ChosenQuestion>) {
     let Some(item) = item else {
         return std::future::pending().await;
     };
     if item.bell.changed().await.is_err() {
-        // The bell was taken away; a new one still rings for what comes.
+        // The bell was removed; a new one rings for later events.
         item.bell = api.runtime.bell().listen(&item.run);
     }
 }

@@ -1,12 +1,15 @@
-//! The inbox as its pages show it. A page of rows costs one page; a card costs the end of its run's
-//! log, never all of it.
+//! View models of the inbox pages. A page of rows reads one page of the store; a card reads the end
+//! of its run's log, never all of it.
 
 use super::people_view::vote;
 use super::run_view;
 use crate::api::ApiState;
+use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{actions, events_up_to, find_interrupt, question_body, title};
+use crate::routes::{
+    actions, events_up_to, expired_at, find_interrupt, question_body, question_position, title,
+};
 use serde_json::Value;
 use tandem_access::{Decider, Identity, Scope, may_decide};
 use tandem_console::{
@@ -16,17 +19,17 @@ use tandem_record::{
     DecisionAuthorization, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq,
     Timestamp, Vote,
 };
-use tandem_runtime::{
-    Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, RunPosition,
-};
+use tandem_runtime::{Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps};
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 30;
-/// How far back a card looks for what led to its question.
+/// How many events a card looks back for the history of its question.
 const LOOK_BACK: u64 = 400;
 const SHOWN_EVENTS: usize = 20;
+/// Outcome of a question whose time is up before its run noted it.
+const EXPIRED: &str = "expired";
 
-/// What the address asks for.
+/// The selection in the query parameters.
 pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
     let text = |name: &str| params.get(name).map(str::to_owned);
     let selection = InboxSelection {
@@ -35,6 +38,7 @@ pub(super) fn selection(params: &Params) -> Result<InboxSelection, Problem> {
         sort: text("sort"),
         cursor: text("cursor"),
     };
+    selection.cursor.as_deref().map(split_cursor).transpose()?;
     query(&selection).map(|_| selection)
 }
 
@@ -50,27 +54,36 @@ fn query(selection: &InboxSelection) -> Result<InboxQuery, Problem> {
         kind: selection.kind.clone(),
         group: selection.group.clone(),
         sort,
-        after: selection.cursor.as_deref().map(parse_cursor).transpose()?,
+        after: None,
         limit: ROWS,
     })
 }
 
-fn cursor(place: InboxCursor) -> String {
-    format!("q{}.{}", place.rank, place.position.0)
+/// The rank of the last question shown, and its id.
+fn cursor(rank: i64, last: &InterruptRow) -> String {
+    format!("q{rank}.{}", paging::cursor(last.interrupt.as_str()))
 }
 
-fn parse_cursor(cursor: &str) -> Result<InboxCursor, Problem> {
+fn split_cursor(cursor: &str) -> Result<(i64, InterruptId), Problem> {
     let parts = cursor.strip_prefix('q').and_then(|c| c.split_once('.'));
-    let numbers = parts.and_then(|(rank, position)| {
-        Some(InboxCursor {
-            rank: rank.parse().ok()?,
-            position: RunPosition(position.parse().ok()?),
-        })
-    });
-    numbers.ok_or_else(|| Problem::invalid("cursor", "is not one this host gave out"))
+    let (rank, last) = parts.ok_or_else(unknown_cursor)?;
+    let rank = rank.parse().map_err(|_| unknown_cursor())?;
+    Ok((rank, paging::parse_cursor(last)?.into()))
 }
 
-/// List, filter and, if one is chosen, the card.
+async fn find_cursor(
+    api: &ApiState,
+    reader: &Identity,
+    cursor: &str,
+) -> Result<InboxCursor, Problem> {
+    let (rank, last) = split_cursor(cursor)?;
+    Ok(InboxCursor {
+        rank,
+        position: question_position(api, reader, &last).await?,
+    })
+}
+
+/// The list, the filter and, if one is chosen, the card.
 pub(super) async fn load_inbox(
     api: &ApiState,
     reader: &Identity,
@@ -96,19 +109,27 @@ pub(super) async fn load_rows(
 ) -> Result<InboxView, Problem> {
     let query = InboxQuery {
         workspace: reader.workspace.clone(),
+        after: match selection.cursor.as_deref() {
+            Some(cursor) => Some(find_cursor(api, reader, cursor).await?),
+            None => None,
+        },
         ..query(&selection)?
     };
     let page = api.runtime.inbox(&reader.tenant, &query).await?;
     let last = page.rows.last().filter(|_| page.more);
     Ok(InboxView {
-        next_cursor: last.map(|(place, _)| cursor(*place)),
-        rows: page.rows.iter().map(|(_, found)| row(found)).collect(),
+        next_cursor: last.map(|(place, row)| cursor(place.rank, row)),
+        rows: page
+            .rows
+            .iter()
+            .map(|(_, found)| row(found, api.now()))
+            .collect(),
         selection,
         ..InboxView::default()
     })
 }
 
-fn row(row: &InterruptRow) -> InboxRow {
+fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
     let shown = question_body(row);
     let data = &shown["data"];
     let needed = data["requiredApprovals"].as_u64().unwrap_or(1);
@@ -124,13 +145,14 @@ fn row(row: &InterruptRow) -> InboxRow {
         node_id: row.node.to_string(),
         created_at: rfc3339(row.created_at),
         deadline: row.deadline.map(rfc3339),
+        expired: expired_at(row, &shown, now).is_some(),
         priority: row.priority,
         groups: row.groups.clone(),
         votes: (needed > 1).then_some((given, needed)),
     }
 }
 
-/// One question in full, for a reader; without the form's token.
+/// One question in full, for a reader; without the CSRF token of the form.
 pub(super) async fn load_card(
     api: &ApiState,
     reader: &Identity,
@@ -155,6 +177,12 @@ pub(super) async fn load_card(
         by: shown["decidedBy"].as_str().map(str::to_owned),
         at: shown["decidedAt"].as_i64().map(|at| rfc3339(Timestamp(at))),
     });
+    let expired = expired_at(&row, &shown, api.now()).map(|at| Decided {
+        outcome: EXPIRED.to_owned(),
+        by: None,
+        at: Some(rfc3339(at)),
+    });
+    let decided = decided.or(expired);
     let mut offer = match decided {
         None => offer(api, reader, &row, &definition, offered).await?,
         Some(_) => OfferedActions::default(),
@@ -193,20 +221,20 @@ pub(super) async fn load_card(
     })
 }
 
-/// The last events before the question was asked.
+/// The last events before the interrupt was opened.
 fn events_before<'a>(events: &'a [RecordedEvent], row: &InterruptRow) -> &'a [RecordedEvent] {
-    let asked = |recorded: &RecordedEvent| match &recorded.event {
+    let opens = |recorded: &RecordedEvent| match &recorded.event {
         Event::InterruptRequested { interrupt, .. } => interrupt.id == row.interrupt,
         _ => false,
     };
-    let end = events.iter().position(asked);
-    // Asked so long ago that the log's end does not hold it: nothing here led to it.
+    let end = events.iter().position(opens);
+    // The interrupt is older than the events that were read: no history is shown.
     let before = &events[..end.unwrap_or(0)];
     &before[before.len().saturating_sub(SHOWN_EVENTS)..]
 }
 
 fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<FollowUpQuestion> {
-    let mut asked = Vec::new();
+    let mut questions = Vec::new();
     for recorded in events {
         if let Event::ApprovalQuestioned {
             interrupt,
@@ -216,31 +244,34 @@ fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<Follow
         } = &recorded.event
             && interrupt == id
         {
-            asked.push(FollowUpQuestion {
+            questions.push(FollowUpQuestion {
                 by: by.as_ref().map(ToString::to_string),
                 question: question.clone(),
                 at: rfc3339(recorded.at),
             });
         }
     }
-    asked
+    questions
 }
 
-/// What a reader may do about an open question, and what would follow from it.
+/// What a reader may do about an open question, and what would follow from each action.
 #[derive(Default)]
 struct OfferedActions {
     actions: Vec<String>,
     next: Vec<NextStep>,
-    /// Why they may do nothing.
+    /// Why the reader may not answer.
     denied_reason: Option<String>,
     own_vote: Option<String>,
 }
 
 impl OfferedActions {
-    /// A vote given again changes nothing: what the reader said already is not offered.
+    /// Repeating a vote changes nothing, so the reader's own vote is not offered again.
     fn remove_own_vote(&mut self, votes: &[Vote], reader: &Identity) {
         let own = reader.principal.as_str();
-        let theirs = |vote: &&Vote| vote.voter == own || vote.delegate.as_deref() == Some(own);
+        let theirs = |vote: &&Vote| {
+            let established = vote.claimed_by.is_none() && !vote.via_link;
+            established && (vote.voter == own || vote.delegate.as_deref() == Some(own))
+        };
         if let Some(vote) = votes.iter().find(theirs) {
             self.actions.retain(|action| *action != vote.action);
             self.own_vote = Some(vote.action.clone());
@@ -248,7 +279,7 @@ impl OfferedActions {
     }
 }
 
-/// The host decides what is offered, by the same rules it weighs the answer with.
+/// Offers actions by the same rules that check the answer.
 async fn offer(
     api: &ApiState,
     reader: &Identity,
@@ -258,36 +289,36 @@ async fn offer(
 ) -> Result<OfferedActions, Problem> {
     let has_preview =
         |action: &&String| matches!(&***action, "accept" | "reject" | "refine" | "edit-accept");
-    let mut asked: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
-    // A held decision put as a question: one answer accepts it, every other refuses it.
+    let mut previewed: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
+    // A held decision shown as a question: one answer accepts it, every other answer refuses it.
     let data = &question_body(row)["data"];
     let held_question = row.kind == "clarification" && !data["decision"].is_null();
     if held_question {
-        asked = vec!["accept", "reject"];
-    } else if asked.is_empty() {
-        asked = actions.first().map(|a| &**a).into_iter().collect();
+        previewed = vec!["accept", "reject"];
+    } else if previewed.is_empty() {
+        previewed = actions.first().map(|a| &**a).into_iter().collect();
     }
     let (tenant, run) = (&reader.tenant, &row.run_id);
     let at = (&row.node, &row.interrupt);
     let preview = api
         .runtime
-        .preview_next_steps(tenant, run, at, &asked)
+        .preview_next_steps(tenant, run, at, &previewed)
         .await?;
     let Some(preview) = preview else {
         return Ok(OfferedActions::default());
     };
     let mut next = Vec::new();
     let mut refused = Vec::new();
-    for (action, step) in asked.iter().zip(preview.next_steps) {
+    for (action, step) in previewed.iter().zip(preview.next_steps) {
         if step == NextSteps::Refused {
             refused.push((*action).to_owned());
             continue;
         }
-        // Which way it goes may depend on an answer nobody has given yet.
+        // The next step after other actions may depend on the answer itself.
         let has_preview = matches!(*action, "accept" | "reject" | "refine" | "edit-accept");
         let text = match step {
             NextSteps::Nodes(_) if !has_preview => describe_any_answer(definition, &row.node),
-            // What the approver changes is not known yet; the way is that of an approval.
+            // The edited values are not known yet; the next steps are those of an approval.
             NextSteps::Nodes(_) if *action == "edit-accept" => continue,
             step => describe_next_step(definition, action, step),
         };
@@ -311,7 +342,7 @@ async fn offer(
     })
 }
 
-/// Why a reader may not answer, if they may not.
+/// Why a reader may not answer; `None` if they may.
 async fn denied_reason(
     api: &ApiState,
     reader: &Identity,

@@ -1,7 +1,7 @@
-//! Signing in: with the link the host printed, or with a key.
+//! Sign-in: with the printed login link, or with a key.
 
 use super::page::{PageError, anonymous_chrome, with_status};
-use super::session::{SignedIn, check_origin, field, form, set_cookie};
+use super::session::{PostedForm, SignedIn, check_origin, clear_cookie, field, form, set_cookie};
 use crate::api::{ApiState, SharedState};
 use crate::caller::peer_address;
 use crate::params::Params;
@@ -42,7 +42,8 @@ pub(super) async fn sign_in(
         Ok(identity) => {
             let key_id = identity.key_id.clone();
             let response = opened(&api, identity).await;
-            // Revoked meanwhile, it would have closed sessions before this one was opened.
+            // If the key was revoked in the meantime, its sessions were closed before this one was
+            // opened.
             if let Err(error) = api.keyring.authenticate(key, now).await {
                 api.sessions.close_for_key(&key_id);
                 return Err(Problem::from(error).into());
@@ -65,12 +66,21 @@ pub(super) async fn sign_in(
     }
 }
 
+/// Ends the session of the browser, and its streams.
+pub(super) async fn sign_out(State(api): State<SharedState>, posted: PostedForm) -> Response {
+    api.sessions.close(posted.by.session());
+    let mut response = Redirect::to("/console/login").into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::SET_COOKIE, clear_cookie());
+    response
+}
+
 /// Where somebody who is signed in begins.
 pub(super) async fn home(State(api): State<SharedState>, reader: SignedIn) -> Redirect {
     Redirect::to(first_page(&api, &reader).await)
 }
 
-/// The inbox when somebody waits for an answer, else the runs.
+/// The inbox when it has open questions, else the run list.
 async fn first_page(api: &ApiState, identity: &Identity) -> &'static str {
     let one = InboxQuery {
         workspace: identity.workspace.clone(),
@@ -80,7 +90,7 @@ async fn first_page(api: &ApiState, identity: &Identity) -> &'static str {
     let may_read = identity.require_scope(Scope::RunsRead).is_ok();
     match api.runtime.inbox(&identity.tenant, &one).await {
         Ok(page) if may_read && !page.rows.is_empty() => "/console/inbox",
-        // The page itself tells about trouble.
+        // The page itself shows the error.
         _ => "/console/runs",
     }
 }

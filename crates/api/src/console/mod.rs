@@ -1,6 +1,6 @@
-//! The console's mount under `/console`: sessions, forms and streams around the pages, which the
-//! console crate renders. Actions go through the same runtime as the API's, with the identity and
-//! the scopes of the key the session was opened with.
+//! The console under `/console`: sessions, forms and streams. The console crate renders the pages.
+//! Actions use the same runtime as the API, with the identity and the scopes of the key the session
+//! was opened with.
 
 mod agents_view;
 mod assets;
@@ -38,6 +38,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/console", get(login::home))
         .route("/console/", get(login::home))
         .route("/console/login", get(login::show).post(login::sign_in))
+        .route("/console/logout", post(login::sign_out))
         .route("/console/assets/{name}", get(assets::file))
         .route("/console/inbox", get(inbox::list))
         .route("/console/inbox/live", get(inbox_live::live))
@@ -74,8 +75,8 @@ pub(crate) fn routes() -> Router<SharedState> {
         .layer(middleware::from_fn(guard))
 }
 
-/// Everything a page needs comes from this origin, and nothing else may frame it, run in it or be
-/// told where it was.
+/// Everything a page needs comes from this origin. No other origin may frame the page, run scripts
+/// in it or get its URL as referrer.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -92,7 +93,7 @@ async fn guard(request: Request, next: Next) -> Response {
     for (name, value) in set {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // Pages show what one key may see; only assets say otherwise.
+    // Pages show what one key may see; only assets set their own cache header.
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));

@@ -1,34 +1,36 @@
 //! Pages and error pages as responses.
 
+use super::session::SignedIn;
 use crate::api::ApiState;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemBody};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use tandem_access::Identity;
 use tandem_console::{Chrome, error_page};
 use tandem_runtime::Fault;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The frame of a page for somebody who is signed in.
-pub(super) fn chrome(api: &ApiState, identity: &Identity) -> Chrome {
+pub(super) fn chrome(api: &ApiState, reader: &SignedIn) -> Chrome {
     Chrome {
-        signed_in_as: Some(identity.principal.to_string()),
-        tenant: Some(identity.tenant.to_string()),
+        signed_in_as: Some(reader.principal.to_string()),
+        tenant: Some(reader.tenant.to_string()),
+        csrf: Some(reader.csrf()),
         version: api.host.version,
     }
 }
 
-/// The frame for somebody who is not.
+/// The page frame without sign-in.
 pub(super) fn anonymous_chrome() -> Chrome {
     Chrome {
         signed_in_as: None,
         tenant: None,
+        csrf: None,
         version: VERSION,
     }
 }
 
-/// What a browser gets instead of a page.
+/// The response instead of a page.
 pub(super) enum PageError {
     SignInRequired,
     Failed(Problem),
@@ -69,10 +71,12 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A page under the status its problem has.
+/// A page with the status of its problem.
 pub(super) fn with_status(problem: &Problem, html: String) -> Response {
     let status = StatusCode::from_u16(problem.status()).expect("a problem has a valid status");
-    (status, Html(html)).into_response()
+    let mut response = (status, Html(html.clone())).into_response();
+    response.extensions_mut().insert(ProblemBody::Html(html));
+    response
 }
 
 pub(super) async fn not_found() -> PageError {

@@ -1,4 +1,4 @@
-//! What people decided in a run, gathered from the log as it is read.
+//! Decisions of people in a run, collected while the log is read.
 
 use crate::routes::title;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tandem_record::{Event, RecordedEvent, Vote};
 use tandem_runtime::{accepted_edit, count_vote};
 use tandem_wire::v1::time::rfc3339;
 
-/// Questions a page shows; a loop may ask thousands.
+/// Questions shown on a page; a loop may have thousands.
 const SHOWN: usize = 20;
 
 /// The newest questions so far.
@@ -52,7 +52,8 @@ impl AnsweredCollector {
                     question.view.outcome.is_none() && question.view.node_id == node.as_str()
                 };
                 if let Some(question) = self.0.iter_mut().rev().find(open) {
-                    count_vote(&mut question.votes, decision, recorded.at);
+                    let shown = question.shown().cloned();
+                    count_vote(&mut question.votes, decision, shown.as_ref(), recorded.at);
                     question.record_edit(decision.edited.clone());
                 }
             }
@@ -82,7 +83,14 @@ impl AnsweredCollector {
 }
 
 impl TrackedQuestion {
+    /// The proposal with the changes so far.
+    fn shown(&self) -> Option<&Value> {
+        let edited = self.view.edit.as_ref().map(|(_, after)| after);
+        edited.or(self.proposed.as_ref())
+    }
+
     fn record_edit(&mut self, edited: Option<Value>) {
+        let edited = edited.filter(|edited| Some(edited) != self.shown());
         if let (Some(before), Some(after)) = (&self.proposed, edited) {
             self.view.edit = Some((before.clone(), after));
         }
@@ -92,6 +100,7 @@ impl TrackedQuestion {
 pub(super) fn vote(vote: Vote) -> VoteView {
     VoteView {
         voter: vote.voter,
+        claimed_by: vote.claimed_by,
         delegate: vote.delegate,
         action: vote.action,
         at: rfc3339(vote.at),

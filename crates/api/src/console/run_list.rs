@@ -1,12 +1,13 @@
-//! The list of runs, as a page and as a stream that keeps its newest page fresh.
+//! The run list, as a page and as a stream that updates its newest page.
 
 use super::page::{PageError, chrome};
 use super::session::SignedIn;
 use crate::api::{ApiState, SharedState};
 use crate::follow::wait_until_stopping;
-use crate::paging::{cursor, position};
+use crate::paging::cursor;
 use crate::params::Params;
 use crate::problem::Problem;
+use crate::routes::run_cursor;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
 use axum::extract::State;
 use axum::response::{Html, Response};
@@ -20,7 +21,7 @@ use tandem_wire::v1::time::rfc3339;
 use tokio::sync::watch;
 
 const ROWS: usize = 50;
-/// Changes are gathered this long; a busy host would otherwise redraw the table all the time.
+/// Changes are collected for this long, so that a busy host does not redraw the table constantly.
 const DEBOUNCE: Duration = Duration::from_millis(500);
 
 pub(super) async fn show(
@@ -29,7 +30,7 @@ pub(super) async fn show(
     params: Params,
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::RunsRead)?;
-    let before = params.get("cursor").map(position).transpose()?;
+    let before = run_cursor(&api, &reader, &params).await?;
     let filter = filter(&params)?;
     let mut view = view(&api, &reader, filter, before).await?;
     let registered = api.runtime.workflows(&reader.partition()).await?;
@@ -70,7 +71,7 @@ async fn view(
         .await?;
     let last = listing.runs.last().filter(|_| listing.more);
     Ok(RunListView {
-        next_cursor: last.map(|listed| cursor(listed.position)),
+        next_cursor: last.map(|listed| cursor(listed.row.run_id.as_str())),
         rows: listing.runs.iter().map(|listed| row(&listed.row)).collect(),
         filter,
         statuses: RunStatus::ALL.iter().map(|s| s.as_str()).collect(),
@@ -103,6 +104,7 @@ pub(super) async fn live(
         reader: Identity::clone(&reader),
         bell: api.runtime.bell().listen_any(),
         stopping: api.stopping.clone(),
+        sent: String::new(),
         stale: true,
         api,
     };
@@ -119,30 +121,40 @@ struct LiveRows {
     filter: RunListFilter,
     bell: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
+    /// The rows the reader has; the same are not sent twice.
+    sent: String,
     /// Something may have changed since the reader's rows were read; true at first, because the
     /// page was rendered before the stream began.
     stale: bool,
 }
 
 impl LiveRows {
+    /// The next bytes; `None` when the host goes down or the store is in trouble. The browser comes
+    /// back by itself.
     async fn chunk(&mut self) -> Option<String> {
-        if !self.stale {
-            tokio::select! {
-                rung = self.bell.changed() => rung.ok()?,
-                () = tokio::time::sleep_until(next_keep_alive()) => {
-                    return Some(KEEP_ALIVE_FRAME.to_owned());
+        let keep_alive = next_keep_alive();
+        loop {
+            if !self.stale {
+                tokio::select! {
+                    rung = self.bell.changed() => rung.ok()?,
+                    () = tokio::time::sleep_until(keep_alive) => {
+                        return Some(KEEP_ALIVE_FRAME.to_owned());
+                    }
+                    () = wait_until_stopping(&mut self.stopping) => return None,
                 }
-                () = wait_until_stopping(&mut self.stopping) => return None,
+                tokio::time::sleep(DEBOUNCE).await;
             }
-            tokio::time::sleep(DEBOUNCE).await;
+            self.bell.mark_unchanged();
+            self.stale = false;
+            let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
+            let data = rows_json(&rows.ok()?);
+            // The bell rings for runs of every tenant; a frame for them would tell of their activity.
+            if data != self.sent {
+                let mut out = String::new();
+                write_frame(&mut out, None, "rows", &data);
+                self.sent = data;
+                return Some(out);
+            }
         }
-        self.bell.mark_unchanged();
-        self.stale = false;
-        let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
-        // On trouble the stream ends and the browser comes back later.
-        let data = rows_json(&rows.ok()?);
-        let mut out = String::new();
-        write_frame(&mut out, None, "rows", &data);
-        Some(out)
     }
 }

@@ -1,4 +1,4 @@
-//! A run's page kept up to date: each new event, then the state they led to, then the end.
+//! Live updates of a run page: each new event, then the resulting state, then the end.
 
 use super::agents_view::AgentsCollector;
 use super::page::PageError;
@@ -29,7 +29,7 @@ pub(super) async fn live(
 ) -> Result<Response, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let stored = api.load_run(&reader, &RunId::from(run)).await?;
-    // A browser that reconnects by itself sends the id; the page's own cursor is older then.
+    // When a browser reconnects it sends the last id, which is newer than the cursor in the URL.
     let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
     let last_seq = resumed.or(params.get("after"));
     let follower = Follower::new(&api, &stored, None);
@@ -52,7 +52,7 @@ struct RunPageRenderer {
     definition: Arc<Definition>,
     after: Option<Seq>,
     agents: AgentsCollector,
-    /// The last event shown whose state was not.
+    /// The last event that was sent without its state.
     newest: Option<Seq>,
     people: AnsweredCollector,
     reader: Identity,
@@ -62,7 +62,7 @@ struct RunPageRenderer {
 impl EventRenderer for RunPageRenderer {
     fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame> {
         self.run.0.evolve(recorded);
-        self.agents.apply(recorded);
+        self.agents.apply(recorded, &self.run.0.sensitivity());
         self.people.apply(recorded);
         if Some(recorded.seq) <= self.after {
             return None;
@@ -97,7 +97,7 @@ impl EventRenderer for RunPageRenderer {
 
     fn render_end(&mut self) -> Option<String> {
         let mut out = String::new();
-        // Without data a browser would not hand the message to the page.
+        // Browsers ignore a message without data.
         write_frame(&mut out, None, "end", "{}");
         Some(out)
     }

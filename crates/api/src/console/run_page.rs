@@ -1,4 +1,4 @@
-//! One run: its page, and the buttons on it.
+//! The page of one run, and its buttons.
 
 use super::agents_view::AgentsCollector;
 use super::page::{PageError, chrome};
@@ -17,7 +17,7 @@ use tandem_access::Scope;
 use tandem_console::run_page;
 use tandem_record::{Command, DrainPolicy, RunId, Seq};
 
-/// Events on the page at first; the rest of a long log is a download away.
+/// Events shown at first; the rest of a long log can be downloaded.
 const SHOWN_EVENTS: u64 = 500;
 
 pub(super) async fn show(
@@ -44,8 +44,8 @@ pub(super) async fn show(
         .collect();
     view.events_omitted = omitted;
     if view.supervised {
-        view.agents =
-            AgentsCollector::collect(api.runtime.agent_policy().confidence_floor(), &events);
+        let floor = api.runtime.agent_policy().confidence_floor();
+        view.agents = AgentsCollector::collect(floor, &events, sensitivity);
     }
     view.answered = AnsweredCollector::collect(&events);
     view.run_tree = load_run_tree(&api, &reader, &run).await?;

@@ -1,4 +1,4 @@
-//! The family a run belongs to: up to its root, then down, as far as a page can show.
+//! The run tree of a run: up to its root, then down, as far as a page can show.
 
 use crate::api::ApiState;
 use crate::problem::Problem;
@@ -7,12 +7,12 @@ use tandem_console::RunTreeView;
 use tandem_record::RunId;
 use tandem_runtime::{ListedRun, Page, RunFilter, RunRow};
 
-/// Levels above a run that are walked; deeper families cannot be made.
+/// Levels above a run that are followed; the engine allows no deeper tree.
 const MAX_LEVELS: usize = 40;
 /// Runs on one page.
 const MAX_RUNS: usize = 200;
 
-/// The family, or nothing when the run is alone.
+/// The run tree; `None` when the run has no parent and no children.
 pub(super) async fn load_run_tree(
     api: &ApiState,
     reader: &Identity,
@@ -23,7 +23,7 @@ pub(super) async fn load_run_tree(
         let Some(parent) = &root.parent else { break };
         match api.load_run(reader, parent).await {
             Ok(above) => root = above.row,
-            // Gone, or of another workspace: this is as far up as the reader sees.
+            // The run is purged or belongs to another workspace: the visible tree ends here.
             Err(_) => break,
         }
     }
@@ -46,7 +46,7 @@ pub(super) async fn load_run_tree(
     Ok(Some(tree(&runs, &left_out, run)))
 }
 
-/// Oldest first, as they were started.
+/// Oldest first, in creation order.
 async fn children(
     api: &ApiState,
     reader: &Identity,
@@ -73,7 +73,7 @@ async fn children(
     Ok((rows, more as u64))
 }
 
-/// From the leaves up: a child comes after its parent in the list.
+/// Built from the leaves up: a child comes after its parent in the list.
 fn tree(runs: &[(RunRow, Option<usize>)], left_out: &[u64], current: &RunId) -> RunTreeView {
     let mut views: Vec<RunTreeView> = runs
         .iter()

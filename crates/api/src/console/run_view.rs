@@ -1,5 +1,4 @@
-//! A run as its page shows it. What a reader may see of values is decided by the wire's
-//! projection, here as everywhere.
+//! View model of the run page. The wire crate's projection decides which values a reader may see.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -80,7 +79,7 @@ pub(super) fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensiti
     }
 }
 
-/// A workflow's graph, coloured by a run if one is given.
+/// A workflow's graph, coloured by a run's state if a run is given.
 pub(super) fn graph(definition: &Definition, run: Option<&RunView>) -> GraphView {
     let states: HashMap<&str, NodeState> = run
         .iter()

@@ -1,7 +1,7 @@
-//! Who a browser is: a cookie for reading, a cookie and a form's token for changing.
+//! Authentication of a browser: a cookie for reading, a cookie and a form token for changes.
 //!
-//! A change also has to come from a page of this origin. Browsers say so in `Origin`, or, because
-//! our pages send no referrer, hide it as `null` and say so in `Sec-Fetch-Site` instead.
+//! A change must also come from a page of this origin. Browsers report that in `Origin`. Because
+//! our pages send no referrer, `Origin` may be `null`; then `Sec-Fetch-Site` is checked instead.
 
 use super::page::PageError;
 use crate::access_log::AccessLogContext;
@@ -16,7 +16,7 @@ use tandem_access::{Identity, OpenedSession, RateKey, Session};
 
 const COOKIE: &str = "tandem_session";
 
-/// A signed-in reader.
+/// The session of a signed-in user.
 pub(super) struct SignedIn(Session);
 
 impl SignedIn {
@@ -54,7 +54,7 @@ impl FromRequestParts<SharedState> for SignedIn {
     }
 }
 
-/// A form sent by a page of ours to a signed-in browser.
+/// A form posted by one of our pages from a signed-in browser.
 pub(super) struct PostedForm {
     pub(super) by: SignedIn,
     fields: Vec<(String, String)>,
@@ -65,7 +65,7 @@ impl PostedForm {
         field(&self.fields, name)
     }
 
-    /// Everything the form sent.
+    /// All fields of the form.
     pub(super) fn fields(&self) -> &[(String, String)] {
         &self.fields
     }
@@ -128,6 +128,12 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
         .flat_map(|list| list.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
         .find_map(|(name, value)| (name == COOKIE).then_some(value))
+}
+
+/// Makes a browser forget its session.
+pub(super) fn clear_cookie() -> HeaderValue {
+    let text = format!("{COOKIE}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0");
+    HeaderValue::try_from(text).expect("the name of a cookie is plain")
 }
 
 /// The cookie of a new session. Kept from scripts, from other sites and from the API's paths.

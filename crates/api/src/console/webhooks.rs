@@ -1,5 +1,5 @@
-//! Webhooks and their deliveries for a person: how they stand, what the last attempts came to,
-//! and one button to try again.
+//! Console pages for webhooks and their deliveries: state, last attempts, and a button to
+//! redeliver.
 
 use super::page::{PageError, chrome};
 use super::session::{PostedForm, SignedIn};
@@ -8,7 +8,7 @@ use crate::detached_request::run_to_completion;
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::routes::delivery_state_name;
+use crate::routes::{delivery_state_name, require_reader};
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::{Identity, Scope, fingerprint};
@@ -43,6 +43,7 @@ pub(super) async fn show(
     reader.require_scope(Scope::WebhooksManage)?;
     let subscription = find(&api, &reader, id).await?;
     let webhook = &subscription.webhook;
+    require_reader(&reader, webhook)?;
     let before = params.number("cursor", 1..=u64::MAX)?;
     let log = api
         .runtime

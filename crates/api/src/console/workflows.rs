@@ -1,4 +1,4 @@
-//! The workflows a reader may start, and starting one.
+//! The workflows a reader may start, and the form to start one.
 
 use super::page::{PageError, chrome};
 use super::run_view::{graph, pretty};

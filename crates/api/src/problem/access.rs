@@ -1,4 +1,4 @@
-//! Refusals that are about the caller's key: what it may not reach, make or take away.
+//! Refusals about the caller's key: what it may not access, create or revoke.
 
 use super::Problem;
 use axum::http::StatusCode;
@@ -6,8 +6,8 @@ use tandem_access::{Identity, KeyChangeDenied, RESERVED_ROLE, Scope};
 use tandem_wire::v1::time::rfc3339;
 
 impl Problem {
-    /// What is asked for is in the caller's own tenant, on the side that its kind of key does not act
-    /// on.
+    /// The record is in the caller's own tenant, but belongs to the other kind of key (test or
+    /// live).
     pub(crate) fn wrong_key_kind(caller: &Identity) -> Self {
         let (kind, needed) = match caller.test_key {
             true => ("test", "live"),
@@ -27,10 +27,18 @@ impl Problem {
         .with("hint", hint)
     }
 
+    /// A link ends with the keys of the principal it was issued to.
+    pub(crate) fn link_revoked() -> Self {
+        Self::forbidden(
+            "This link does not work any more: whoever it was issued to has no good key for it.",
+        )
+        .with("hint", "Read the run with a key for a link of your own.")
+    }
+
     /// Deliveries carry what happens in runs.
     pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
-        let hint = "A webhook is told the events of runs, so registering one takes the scope \
-                    runs:read besides webhooks:manage.";
+        let hint = "A webhook is told the events of runs, so registering one, reading its deliveries and \
+                    rotating its secret take the scope runs:read besides webhooks:manage.";
         Self::scope_missing(scope).with("hint", hint)
     }
 }
@@ -62,6 +70,10 @@ impl From<KeyChangeDenied> for Problem {
                 Self::forbidden("Your key cannot say that somebody else acts through a key.")
                     .with("hint", hint)
             }
+            KeyChangeDenied::ProtectedPrincipal => Self::forbidden(
+                "This is the principal of the tenant's first key. Only a key of that principal can \
+                 make another one for it.",
+            ),
             KeyChangeDenied::Outlives(end) => {
                 let end = rfc3339(end);
                 Self::forbidden(format!(

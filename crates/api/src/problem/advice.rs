@@ -1,4 +1,4 @@
-//! Problems told to a person in front of a page: what it is called and what to do next.
+//! Problems as a console page shows them: a title and what to do next.
 
 use super::Problem;
 use axum::http::StatusCode;

@@ -90,7 +90,7 @@ fn only_401_carries_www_authenticate() {
 
 #[test]
 fn fork_without_log_gets_422_envelope() {
-    // R-0039-24 (half: where the log is not there)
+    // R-0039-24 (half: the log does not exist)
     let problem = Problem::from(SubmitError::Unforkable(Unforkable::NotRetained {
         source_run: RunId::new("run-1"),
         from_seq: Seq(4),

@@ -1,5 +1,5 @@
-//! The errors of other crates as problems. Exhaustive on purpose: a new refusal must find its
-//! status here before it compiles.
+//! Converts the errors of other crates to problems. The match is exhaustive on purpose: a new
+//! refusal does not compile until it has a status here.
 
 use super::Problem;
 use axum::http::StatusCode;
@@ -9,14 +9,14 @@ use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthentic
 use tandem_record::{Denial, Principal};
 use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
-/// Seconds until a full disk is worth another try; somebody has to make room first.
+/// `Retry-After` for a full disk; somebody has to free space first.
 const DISK_FULL_RETRY_SECONDS: u64 = 60;
 
-/// Seconds after which another stream may have ended.
+/// `Retry-After` when too many streams are open.
 const STREAM_RETRY_SECONDS: u64 = 5;
 
 impl Problem {
-    /// `scope` says whose streams are too many: those of the key, or all.
+    /// `scope` says which limit was reached: that of the key, or the total.
     pub(crate) fn too_many_streams(scope: &str, limit: usize) -> Self {
         Self::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -152,11 +152,12 @@ impl From<SubmitError> for Problem {
             SubmitError::NotFound => Self::not_found("run"),
             SubmitError::WorkflowNotFound => Self::workflow_not_found(),
             SubmitError::Refused(refusal) => refusal.into(),
-            // `Ticket` answers these two itself, with the stored answer and the host's name.
+            // `Ticket` handles these two itself, with the stored response and the host's name.
             SubmitError::IdempotencyKeyUsed => Self::key_in_flight(),
             SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
             SubmitError::Unforkable(why) => why.into(),
             SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
+            SubmitError::ArtifactChanged { digest } => Self::artifact_changed(&digest),
             SubmitError::Fault(fault) => fault.into(),
         }
     }
@@ -184,7 +185,7 @@ impl From<RegisterError> for Problem {
         };
         let (warnings, mut problems): (Vec<_>, Vec<_>) =
             problems.into_iter().partition(|problem| problem.warning);
-        // What the protocol has a name for is said first.
+        // Problems with a protocol code are listed first.
         problems
             .sort_by_key(|p| p.capability.is_none() && p.reason.is_none() && p.type_id.is_none());
         let first = problems.first().cloned();
@@ -198,7 +199,7 @@ impl From<RegisterError> for Problem {
         if first.as_ref().is_some_and(|p| p.capability.is_some()) {
             problem.code = "capability_required";
         }
-        // What the protocol wants named when one thing is to blame.
+        // Fields the protocol requires when there is a single cause.
         if let Some(first) = first {
             let node = first.node.map(|n| n.to_string());
             let named = [
@@ -224,7 +225,7 @@ impl From<WebhookError> for Problem {
             WebhookError::TooMany | WebhookError::Failed => {
                 Self::new(StatusCode::CONFLICT, "conflict", to_message(&error))
             }
-            // Routes answer this one with the stored answer.
+            // Routes handle this one with the stored response.
             WebhookError::IdempotencyKeyUsed => Self::key_in_flight(),
             WebhookError::Fault(fault) => fault.into(),
         }
@@ -245,7 +246,7 @@ impl From<KeyError> for Problem {
 }
 
 impl Problem {
-    /// They may not decide this question; it stays open.
+    /// The caller may not decide this interrupt; it stays open.
     pub(crate) fn may_not_decide(by: Option<&Principal>, why: Denial) -> Self {
         let (code, message) = match why {
             Denial::LinkTooWeak => (
@@ -273,7 +274,7 @@ impl Problem {
     }
 }
 
-/// Errors of our crates begin in lower case and end without a stop; messages for people do not.
+/// Errors of our crates start in lower case and end without a period; user messages do not.
 fn to_message(error: &dyn Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();

@@ -1,5 +1,4 @@
-//! Where a run comes from, and what our own kinds of question mean to readers who have never met
-//! this host.
+//! The parent of a run, and the documentation of this host's own interrupt kinds.
 
 use super::runs::load_run_view;
 use crate::api::{ApiState, SharedState};
@@ -28,7 +27,8 @@ pub(super) async fn read_ancestry(
     Ok(Json(project::ancestry(&observed.view, &api.host.host_id)))
 }
 
-/// Public, like discovery: whoever meets the kind in an event must be able to look it up.
+/// Public, like discovery: every client that receives the kind in an event must be able to look it
+/// up.
 #[utoipa::path(
     get, path = "/v1/host/tandem/vendor-kinds", tag = "discovery", operation_id = "vendorKinds",
     security(()),
@@ -51,7 +51,7 @@ pub(super) async fn vendor_kinds(State(api): State<SharedState>) -> Json<Value> 
     Json(kinds.into_iter().collect())
 }
 
-/// Absolute where callers reach the host under a name of its own, else relative to discovery.
+/// Absolute if the host has a public URL, else relative to discovery.
 pub(super) fn vendor_kinds_url(api: &ApiState) -> String {
     let base = api.host.public_url.as_deref().unwrap_or_default();
     format!("{base}{VENDOR_KINDS}")

@@ -1,4 +1,4 @@
-//! The audit log: checking it, and taking it away to be checked elsewhere.
+//! The audit log: verification and export.
 
 use crate::api::SharedState;
 use crate::caller::{AuditRead, Caller};
@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::{Value, json};
 
-/// The largest sequence a client can name without losing digits.
+/// The largest sequence a JSON client can represent exactly.
 const MAX_SEQ: u64 = (1 << 53) - 1;
 
 #[utoipa::path(
@@ -64,12 +64,12 @@ pub(super) async fn export(
     caller: Caller<AuditRead>,
 ) -> Result<Response, Problem> {
     if caller.workspace.is_some() {
-        // Entries tell of every workspace.
+        // Entries cover every workspace.
         let message = "The audit log is handed to keys that are bound to no workspace.";
         return Err(Problem::forbidden(message));
     }
     let export = api.audit_signer.export(&caller.tenant).await?;
-    // A store in trouble cuts the answer off; without its last line it is not taken for whole.
+    // On a store fault the response breaks off; a reader detects that from the missing last line.
     let chunks = stream::try_unfold(export, async |mut export| {
         let chunk = export.chunk().await?;
         Ok::<_, tandem_runtime::Fault>(chunk.map(|chunk| (chunk, export)))

@@ -1,5 +1,5 @@
 //! `POST /v1/runs:bulk-cancel`. Each run is cancelled by its own commit. Cancelling twice is
-//! harmless, so the whole answer may be kept after the deed.
+//! harmless, so the response may be stored after the mutation.
 
 use crate::api::{ApiState, SharedState};
 use crate::body::present;
@@ -53,7 +53,7 @@ pub(super) async fn bulk_cancel(
             Err((code, message)) => json!({
                 "runId": id,
                 "ok": false,
-                // The published shapes disagree on the name; both are read.
+                // The published schemas disagree on the name, so both are sent.
                 "error": {"code": code, "error": code, "message": message},
             }),
         });
@@ -85,8 +85,8 @@ fn check(requested: &BulkCancelRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The outer result is trouble of the host and ends the whole request; the inner one is about this
-/// run alone.
+/// The outer error is a fault of the host and ends the whole request; the inner one is about this
+/// run only.
 async fn cancel_one(
     api: &ApiState,
     caller: &Identity,
@@ -121,7 +121,7 @@ async fn cancel_one(
             format!("The run is {} already.", status.as_str()),
         )),
         Ok(Reply::Cancel { status, .. }) => Ok(status),
-        Ok(reply) => unreachable!("a cancel is answered as one, not with {reply:?}"),
+        Ok(reply) => unreachable!("unexpected reply to a cancel: {reply:?}"),
         Err(error) => {
             let problem = Problem::from(error);
             if problem.is_server_error() {

@@ -68,7 +68,7 @@ fn render_cancelled(run: &RunId, reply: &Reply) -> ApiResponse {
         already_terminal,
     } = reply
     else {
-        unreachable!("a cancel is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to a cancel: {reply:?}");
     };
     let mut body = json!({"runId": run, "status": status.as_str()});
     if *already_terminal {
@@ -107,7 +107,7 @@ pub(super) async fn pause(
 
 fn render_paused(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Paused { at } = reply else {
-        unreachable!("a pause is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to a pause: {reply:?}");
     };
     ApiResponse::accepted(json!({"runId": run, "status": "paused", "pausedAt": rfc3339(*at)}))
 }
@@ -142,7 +142,7 @@ pub(super) async fn resume(
 
 fn render_resumed(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::Resumed { at } = reply else {
-        unreachable!("a resume is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to a resume: {reply:?}");
     };
     ApiResponse::accepted(json!({"runId": run, "status": "running", "resumedAt": rfc3339(*at)}))
 }

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 
 const MAX_ID_CHARS: usize = 128;
 
-/// The body, closed: the run's part and the options' part side by side.
+/// The body, closed: members of the run and of its options at one level.
 #[derive(Deserialize, ToSchema, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = CreateRun)]
@@ -35,8 +35,8 @@ pub(crate) struct CreateRunRequest {
     #[serde(default, deserialize_with = "present")]
     scope_id: Option<String>,
     #[serde(default, deserialize_with = "present")]
-    /// Where every question of the run, and of the runs it starts, is announced with a signed link to
-    /// answer it. Public and `https`, like the target of a webhook.
+    /// Receives every interrupt of the run and of its descendants, with a signed link to answer it.
+    /// Must be public and `https`, like the target of a webhook.
     callback_url: Option<String>,
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Object)]
@@ -95,7 +95,7 @@ pub(super) async fn create_run(
     ticket.create(&api, &caller, new, render_created).await
 }
 
-/// How the creation of a run is acknowledged.
+/// The response to a created run.
 fn render_created(run: &RunId) -> ApiResponse {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -134,7 +134,7 @@ fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Pr
 }
 
 impl CreateRunRequest {
-    /// A run with inputs and nothing else.
+    /// A run with inputs only.
     pub(crate) fn with_inputs(workflow_id: String, inputs: Object) -> Self {
         Self {
             workflow_id: Some(workflow_id),
@@ -143,8 +143,8 @@ impl CreateRunRequest {
         }
     }
 
-    /// The run to create, once everything that is about HTTP was checked. The engine judges inputs
-    /// and options.
+    /// The run to create, after the checks that concern HTTP. The engine validates inputs and
+    /// options.
     pub(crate) fn into_run(
         self,
         caller: &Identity,

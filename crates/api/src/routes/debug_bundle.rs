@@ -7,10 +7,9 @@ use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use axum::Json;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_record::RunId;
@@ -31,9 +30,13 @@ pub(super) async fn read_bundle(
     api.load_run(&caller, &run).await?;
     let max_events = params.number("maxEvents", 0..=u64::MAX)?;
     let max_events = max_events.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    let bundle = collect(&api, &caller, &run, max_events).await?;
-    let headers = [(header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Json(bundle)).into_response())
+    let bundle = collect(&api, &caller, &run, max_events);
+    let mut response = api.pages.respond(&caller.tenant, bundle).await?;
+    let no_store = HeaderValue::from_static("no-store");
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, no_store);
+    Ok(response)
 }
 
 pub(super) async fn collect(
@@ -44,7 +47,7 @@ pub(super) async fn collect(
 ) -> Result<Value, Problem> {
     let observed = load_run_view(api, caller, run).await?;
     let mut extras = snapshot_extras(api, caller, &observed).await?;
-    // A bundle is handed on, and whoever holds a link decides.
+    // A bundle is passed on to others, and a link would let them decide.
     extras.link = None;
     let events = events_up_to(api, run, None, observed.view.head).await?;
     let host = HostInfo {

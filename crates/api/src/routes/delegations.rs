@@ -1,5 +1,5 @@
-//! Delegations: somebody lets somebody else decide in their place for a while. Whoever may answer
-//! questions may delegate that; doing it for others takes the scope for groups.
+//! Delegations: a person lets another person decide for them for some time. A caller with the scope
+//! to answer may delegate its own authority; delegating for others needs the scope for groups.
 
 use super::groups::check_not_workspace_bound;
 use crate::api::SharedState;
@@ -22,16 +22,16 @@ use utoipa::ToSchema;
 
 const MAX_DELEGATIONS: usize = 1024;
 const MAX_NAME_CHARS: usize = 256;
-/// A year and a day: nobody is away for longer without being replaced.
+/// A year and a day.
 const MAX_MS: u64 = 366 * 24 * 3600 * 1000;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewDelegation)]
 pub(super) struct DelegationRequest {
-    /// Who may act.
+    /// Principal who may act.
     to: String,
-    /// In whose place; the caller's own, when left out.
+    /// Principal acted for; the caller when left out.
     #[serde(default)]
     from: Option<String>,
     /// RFC 3339; now, when left out.
@@ -64,11 +64,14 @@ pub(super) async fn create(
     caller: Caller<ApprovalsRespond>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: DelegationRequest = request.json()?;
+    let from = requested.from.as_deref().unwrap_or_default();
+    let named = [("/to", requested.to.as_str()), ("/from", from)];
+    api.check_no_secrets(named.map(|(place, name)| (place.to_owned(), name)))?;
     let delegation = requested.into_record(&caller, api.now())?;
     if delegation.from != caller.principal {
         caller.require_scope(Scope::Groups)?;

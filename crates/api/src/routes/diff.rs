@@ -37,7 +37,7 @@ pub(super) async fn diff_runs(
     Ok(Json(a.diff(&b)))
 }
 
-/// A run as its reader sees it.
+/// A run's events and snapshot as its reader sees them.
 pub(crate) struct ProjectedRun {
     run: RunId,
     events: Vec<Value>,
@@ -67,7 +67,7 @@ impl ProjectedRun {
         })
     }
 
-    /// Where the other differs from this one.
+    /// The differences of the other run from this one.
     pub(crate) fn diff(&self, other: &Self) -> Value {
         diff::diff(&self.side(), &other.side())
     }

@@ -1,8 +1,7 @@
-//! `GET /.well-known/openwop`: what this host can do, generated from what is wired.
+//! `GET /.well-known/openwop`: the capabilities of this host, generated from the configuration.
 //!
-//! What a host can do is no secret, so every key sees what the public sees, and on top of it where
-//! the key belongs and what it may do: whoever shows more never sees less. A credential that is no
-//! good is refused.
+//! Capabilities are public: every key sees what an anonymous caller sees, and additionally its
+//! tenant and scopes. An invalid credential is refused.
 
 use super::ancestry::vendor_kinds_url;
 use crate::api::{ApiState, SharedState};
@@ -24,11 +23,10 @@ use tandem_wire::v1::capabilities::{
 };
 use tandem_wire::v1::stream;
 
-/// How long an old key works beside its successor, at least: until it is revoked, so longer than
-/// any caller needs to count on.
+/// Minimum time that an old key works beside its successor. Actually it works until it is revoked.
 const ROTATION_GRACE_SECONDS: u64 = 24 * 3600;
 
-/// Kinds of question the served node types ask.
+/// Interrupt kinds of the served node types.
 const INTERRUPT_KINDS: [&str; 6] = [
     "approval",
     "clarification",
@@ -38,7 +36,7 @@ const INTERRUPT_KINDS: [&str; 6] = [
     "conversation.exchange",
 ];
 
-/// Node types that are of use only where there are agents.
+/// Node types that are useful only with agents.
 const SUPERVISED_TYPES: [&str; 2] = ["core.orchestrator.supervisor", "core.dispatch"];
 
 #[utoipa::path(
@@ -77,7 +75,7 @@ pub(super) async fn discover(
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
-    let etag = HeaderValue::try_from(etag).expect("hexadecimal digits fit into a header");
+    let etag = HeaderValue::try_from(etag).expect("hexadecimal digits are valid in a header");
     headers.insert(header::ETAG, etag);
     Ok(response)
 }
@@ -108,7 +106,7 @@ fn document(api: &ApiState) -> Value {
         sibling_writes: tandem_runtime::SIBLING_WRITES,
         ancestry: api.serves_ancestry(),
         memory: true,
-        // What forks in this mode do with models is the engine's law, whoever is configured.
+        // The engine replays models in this mode, whichever providers are configured.
         replays_models: ForkMode::ALL.contains(&ForkMode::Replay),
         stateful_resume: true,
         verifier: true,
@@ -140,7 +138,7 @@ fn document(api: &ApiState) -> Value {
         max_request_body_bytes: api.settings.max_body_bytes,
         envelope_limits: EnvelopeLimits {
             clarification_rounds: tandem_runtime::CLARIFICATION_ROUNDS,
-            // The first attempt is none.
+            // The first attempt is not a retry.
             schema_rounds: tandem_runtime::MAX_ATTEMPTS - 1,
             per_turn: tandem_runtime::ENVELOPES_PER_TURN,
         },

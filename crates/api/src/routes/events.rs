@@ -1,6 +1,6 @@
-//! `GET /v1/runs/{runId}/events`: the log as a stream, or at once as JSON.
+//! `GET /v1/runs/{runId}/events`: the log as a stream, or as one JSON response.
 
-use super::poll::poll_page;
+use super::poll::respond_with_page;
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
 use crate::follow::Follower;
@@ -8,10 +8,9 @@ use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::sse::{self, EventRenderer, Frame};
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,13 +43,14 @@ pub(super) async fn stream_events(
         .map_err(|_| Problem::unsupported_stream_mode())?;
     let buffer_ms = params.number("bufferMs", 0..=MAX_BUFFER_MS)?.unwrap_or(0);
     if prefers_json(&headers) {
-        return Ok(Json(poll_page(&api, &stored, None).await?).into_response());
+        return respond_with_page(&api, &caller, &stored, None).await;
     }
     let guard = api.open_stream(&caller, &headers).await?;
     let window = (buffer_ms > 0).then(|| Duration::from_millis(buffer_ms));
     let cursor = last_event_id(&headers, &stored);
     if modes.is_values() {
-        // Every state is folded from the start; what the reader has seen is folded unseen.
+        // A state needs all events, so the log is read from the start; states the reader already
+        // has are not sent.
         let follower = Follower::new(&api, &stored, None);
         let renderer = ValuesRenderer {
             run: api.runtime.run_fold(&stored).await?,
@@ -68,7 +68,7 @@ pub(super) async fn stream_events(
     Ok(sse::stream(guard, follower, renderer, window))
 }
 
-/// JSON only for those who ask for it and not for a stream.
+/// JSON only if the client accepts it and does not accept a stream.
 fn prefers_json(headers: &HeaderMap) -> bool {
     let accepts = |kind: &str| {
         headers
@@ -80,8 +80,8 @@ fn prefers_json(headers: &HeaderMap) -> bool {
     accepts("application/json") && !accepts("text/event-stream")
 }
 
-/// Where a returning reader left off: a sequence or an event id of this run. Anything else starts
-/// from the beginning, as does a place the log has not reached.
+/// The position to resume from: a sequence or an event id of this run. Anything else starts from
+/// the beginning, as does a position beyond the end of the log.
 fn last_event_id(headers: &HeaderMap, stored: &StoredRun) -> Option<Seq> {
     let text = headers.get("last-event-id")?.to_str().ok()?.trim();
     let prefix = format!("evt-{}-", stored.row.run_id);
@@ -90,7 +90,7 @@ fn last_event_id(headers: &HeaderMap, stored: &StoredRun) -> Option<Seq> {
     (seq <= stored.head).then_some(seq)
 }
 
-/// Waiting for the rest of a batch would only delay whoever has to act.
+/// These events are not delayed by a batch, because a reader may have to act on them.
 fn is_urgent(event: &Event) -> bool {
     event.is_terminal() || matches!(event, Event::NodeSuspended { .. })
 }
@@ -99,7 +99,7 @@ struct EventsRenderer {
     run: RunId,
     modes: Modes,
     sensitivity: Arc<Sensitivity>,
-    /// A batch is made of whole events; what has no frame of its own must say what it is.
+    /// A batch contains whole events, so a chunk is not sent as a bare message.
     batched: bool,
 }
 
@@ -129,7 +129,7 @@ impl EventRenderer for EventsRenderer {
 
 struct ValuesRenderer {
     run: RunFold,
-    /// What the reader has seen; a snapshot of that place comes first.
+    /// The last event the reader has; a snapshot of that position is sent first.
     after: Option<Seq>,
 }
 

@@ -1,5 +1,6 @@
-//! Events from outside, delivered to a run. One that a node waits for answers it; one that comes too
-//! early is kept for the wait that fits. Repeating a delivery under its event id changes nothing.
+//! External events, delivered to a run. An event that a node waits for resumes the node; an earlier
+//! event is stored for a matching wait. Repeating a delivery with the same event id changes
+//! nothing.
 
 use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
@@ -18,11 +19,11 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = OutsideEvent)]
 pub(super) struct ExternalEventRequest {
-    /// The sender's own id of the event.
+    /// The sender's id of the event.
     event_id: String,
-    /// What the wait calls it.
+    /// The event type that the node waits for.
     event_type: String,
-    /// Holds what the wait correlates by.
+    /// Contains the values the wait correlates by.
     payload: Object,
 }
 
@@ -58,7 +59,7 @@ pub(super) async fn deliver(
 
 fn render_delivered(run: &RunId, reply: &Reply) -> ApiResponse {
     let Reply::ExternalEventAccepted { outcome, status } = reply else {
-        unreachable!("an event is answered as one, not with {reply:?}");
+        unreachable!("unexpected reply to an external event: {reply:?}");
     };
     let mut body = json!({"runId": run, "status": status.as_str()});
     match outcome {

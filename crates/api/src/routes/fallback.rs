@@ -1,5 +1,5 @@
-//! Paths that lead nowhere, and how to say so. Some optional families of the protocol want to be
-//! declined by name, so that a client can tell "not here" from "no such thing".
+//! Responses for paths without a route. For some optional families of the protocol the error names
+//! the family, so that a client can distinguish "not served by this host" from "unknown path".
 
 use crate::api::SharedState;
 use crate::caller::{self, AnyScope, Caller};
@@ -28,13 +28,13 @@ pub(super) fn routes(mut router: OpenApiRouter<SharedState>) -> OpenApiRouter<Sh
     router
 }
 
-/// No route matched. Under the API's prefix a caller is known before it learns that nothing is
-/// there; anything else is a caller who forgot the prefix.
+/// No route matched. Under the API's prefix the caller is authenticated first, so that an anonymous
+/// caller cannot probe paths; other paths are reported as a missing prefix.
 pub(crate) async fn no_route(State(api): State<SharedState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
     let path = parts.uri.path();
     if path.starts_with("/v1/packs/") || path.starts_with("/v1/packs-test/") {
-        // Probes for a pack registry take anything but JSON as "there is none".
+        // Probes for a pack registry treat anything but JSON as "no registry".
         return (StatusCode::NOT_FOUND, "not found\n").into_response();
     }
     let problem = if path == "/v1" || path.starts_with("/v1/") {

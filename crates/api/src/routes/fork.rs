@@ -22,14 +22,14 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ForkRun)]
 pub(crate) struct ForkRunRequest {
-    /// `replay` with what was recorded, or `branch` for real.
+    /// `replay` uses the recorded results, `branch` executes again.
     #[serde(default)]
     mode: Option<String>,
-    /// Events below it are kept. Needed for a branch; 0 for a replay that does not say.
+    /// Events below this sequence are kept. Required for a branch; 0 for a replay when left out.
     #[serde(default)]
     #[schema(value_type = Option<u64>)]
     from_seq: Option<Value>,
-    /// Options laid over the source's; for branches only.
+    /// Options that override those of the source; for branches only.
     #[serde(default, deserialize_with = "present_object")]
     run_options_overlay: Option<Overlay>,
 }
@@ -72,7 +72,7 @@ pub(super) async fn fork(
     let mut requested = requested.into_request(&caller, &trace)?;
     let configurable = requested.overlay.configurable.as_mut();
     mock_provider::admit(&api.runtime, &caller, configurable)?;
-    // One past retention is still known here, to be refused by name.
+    // A run past retention is still found here, to return its own error.
     let source = api.load_run_or_expired(&caller, &RunId::from(run)).await?;
     ticket.fork(&api, &caller, source, requested).await
 }
@@ -134,7 +134,7 @@ impl ForkRunRequest {
     }
 }
 
-/// A number beyond those that are counted is beyond every log.
+/// A number too large to represent is beyond the end of every log.
 fn parse_seq(value: &Value) -> Option<u64> {
     let beyond = |n: &f64| *n >= u64::MAX as f64;
     let beyond = || value.as_f64().filter(beyond).map(|_| u64::MAX);

@@ -1,9 +1,10 @@
-//! Groups of approvers of the caller's tenant. A member is a principal, `role:<role>` or
-//! `group:<group>`; who belongs is looked up when somebody decides, so a change holds at once.
+//! Approver groups of the caller's tenant. A member is a principal, `role:<role>` or
+//! `group:<group>`. Membership is resolved when somebody decides, so a change takes effect at once.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Groups, RunsRead};
 use crate::detached_request::run_to_completion;
+use crate::known_secrets::items;
 use crate::mutation::{IdempotencyCheck, Mutation};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -78,6 +79,8 @@ pub(super) async fn put(
     check_not_workspace_bound(&caller)?;
     let GroupRequest { members } = request.json()?;
     check(&name, &members)?;
+    let named = [("name".to_owned(), name.as_str())];
+    api.check_no_secrets(named.into_iter().chain(items("/members", &members)))?;
     let before = api.runtime.groups(&caller.tenant).await?;
     let exists = before.iter().any(|group| group.name == name);
     if !exists && before.len() >= MAX_GROUPS {
@@ -125,7 +128,7 @@ pub(super) async fn delete(
     ticket.complete(&api, ApiResponse::no_content()).await
 }
 
-/// Groups hold for every workspace, so a key bound to one does not change them.
+/// Groups apply to every workspace, so a key bound to one may not change them.
 pub(super) fn check_not_workspace_bound(caller: &Identity) -> Result<(), Problem> {
     if caller.workspace.is_some() {
         let message = "Groups and others' delegations hold for the whole tenant.";

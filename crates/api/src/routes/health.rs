@@ -1,5 +1,5 @@
-//! Whether the process lives, whether it can work, and how it fares. Without credentials: a probe
-//! has none, and nothing here is about anybody. Expose `/metrics` only where the operator listens.
+//! Liveness, readiness and metrics. They need no credentials: probes have none, and nothing here is
+//! user data. Expose `/metrics` only where the operator's monitoring can reach it.
 
 use crate::api::SharedState;
 use crate::problem::Problem;

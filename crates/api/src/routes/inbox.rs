@@ -1,9 +1,10 @@
-//! The inbox: every open question of the tenant's runs, and deciding one by its id.
+//! The inbox: every open interrupt of the tenant's runs, and resolving one by its id.
 
+use super::interrupts::Answer;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
 use crate::mutation::{IdempotencyCheck, Mutation};
-use crate::paging::{cursor, page};
+use crate::paging::{cursor, limit, parse_cursor, unknown_cursor};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -11,13 +12,11 @@ use crate::resolve_interrupt::{SubmittedAnswer, decide};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{InterruptId, Principal, RunId, Timestamp};
-use tandem_runtime::{InterruptFilter, InterruptRow};
+use tandem_runtime::{InterruptFilter, InterruptRow, Page, RunPosition};
 use tandem_wire::v1::time::rfc3339;
-use utoipa::ToSchema;
 
 const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
 
@@ -40,7 +39,10 @@ pub(super) async fn list(
         Some("any") => None,
         Some(_) => return Err(Problem::invalid("status", "must be open, closed or any")),
     };
-    let page = page(&params)?;
+    let page = Page {
+        before: interrupt_cursor(&api, &caller, &params).await?,
+        limit: limit(&params)?,
+    };
     // Conversations are not served yet, so a session has no questions.
     if params.get("sessionId").is_some() {
         return Ok(Json(json!({"interrupts": []})));
@@ -55,10 +57,14 @@ pub(super) async fn list(
         .runtime
         .questions(&caller.tenant, &filter, &page)
         .await?;
-    let items: Vec<Value> = listing.rows.iter().map(|(_, row)| item(row)).collect();
+    let items: Vec<Value> = listing
+        .rows
+        .iter()
+        .map(|(_, row)| item(row, api.now()))
+        .collect();
     let mut body = json!({"interrupts": items});
-    if let Some((place, _)) = listing.rows.last().filter(|_| listing.more) {
-        body["nextCursor"] = json!(cursor(*place));
+    if let Some((_, last)) = listing.rows.last().filter(|_| listing.more) {
+        body["nextCursor"] = json!(cursor(last.interrupt.as_str()));
     }
     Ok(Json(body))
 }
@@ -73,25 +79,14 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(item(&find_interrupt(&api, &caller, id).await?)))
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Decision {
-    resume_value: Value,
-    /// What was shown when the decision was made; a mismatch is refused.
-    #[serde(default)]
-    digest: Option<String>,
-    /// In whose place you decide, if they delegated that to you.
-    #[serde(default)]
-    acting_for: Option<String>,
+    let row = find_interrupt(&api, &caller, id).await?;
+    Ok(Json(item(&row, api.now())))
 }
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/interrupts/{interruptId}:resolve", tag = "interrupts",
     operation_id = "resolveInterruptById",
-    params(("interruptId" = String, Path)), request_body = Decision,
+    params(("interruptId" = String, Path)), request_body = Answer,
     responses((status = 200, description = "Decided, or a vote counted", body = Value))
 )]
 pub(super) async fn resolve(
@@ -100,41 +95,53 @@ pub(super) async fn resolve(
     PathParams(id): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let decision: Decision = request.json()?;
+    let answer: Answer = request.json()?;
     let row = find_interrupt(&api, &caller, id).await?;
-    let digest = decision.digest.as_deref();
-    let (run, submitted) = prepare_answer(row, digest, decision.resume_value, decision.acting_for)?;
+    let (run, submitted) = answer_to(row, answer);
     decide(&api, ticket, &caller, run, submitted).await
 }
 
-/// An answer to a question, if it still is what its decider saw.
-pub(crate) fn prepare_answer(
-    row: InterruptRow,
-    digest: Option<&str>,
-    value: Value,
-    acting_for: Option<String>,
-) -> Result<(RunId, SubmittedAnswer), Problem> {
-    if row.closed.is_none() && digest.is_some() {
-        let shown = question_body(&row);
-        let asked = shown["digest"].as_str().unwrap_or_default();
-        if digest != Some(asked) {
-            return Err(Problem::artifact_changed(asked));
-        }
-    }
+/// Where the last page of a caller's questions ended.
+async fn interrupt_cursor(
+    api: &ApiState,
+    caller: &Identity,
+    params: &Params,
+) -> Result<Option<RunPosition>, Problem> {
+    let Some(cursor) = params.get("cursor") else {
+        return Ok(None);
+    };
+    let last = InterruptId::from(parse_cursor(cursor)?);
+    question_position(api, caller, &last).await.map(Some)
+}
+
+/// The place of the question a page ended with.
+pub(crate) async fn question_position(
+    api: &ApiState,
+    caller: &Identity,
+    last: &InterruptId,
+) -> Result<RunPosition, Problem> {
+    let of = caller.partition();
+    let found = api.runtime.question_position(&of, last).await?;
+    found.ok_or_else(unknown_cursor)
+}
+
+/// An answer to the question of a row.
+pub(crate) fn answer_to(row: InterruptRow, answer: Answer) -> (RunId, SubmittedAnswer) {
     let submitted = SubmittedAnswer {
         node: row.node,
         interrupt: Some(row.interrupt),
-        value,
-        acting_for: acting_for.map(Principal::from),
+        value: answer.resume_value,
+        digest: answer.digest,
+        acting_for: answer.acting_for.map(Principal::from),
     };
-    Ok((row.run_id, submitted))
+    (row.run_id, submitted)
 }
 
-/// A question of a run this caller may see.
+/// An interrupt of a run this caller may see.
 pub(crate) async fn find_interrupt(
     api: &ApiState,
     caller: &Identity,
@@ -143,26 +150,41 @@ pub(crate) async fn find_interrupt(
     api.load_interrupt(caller, &InterruptId::from(id)).await
 }
 
-/// What the row keeps of what was shown.
+/// The stored content of the question.
 pub(crate) fn question_body(row: &InterruptRow) -> Value {
     serde_json::from_str(&row.body).unwrap_or_default()
 }
 
-fn item(row: &InterruptRow) -> Value {
+/// When a question's time ended although its run did not note it yet: nobody can answer it.
+pub(crate) fn expired_at(row: &InterruptRow, shown: &Value, now: Timestamp) -> Option<Timestamp> {
+    let at = shown["expiresAt"].as_i64().map(Timestamp)?;
+    (row.closed.is_none() && now >= at).then_some(at)
+}
+
+fn item(row: &InterruptRow, now: Timestamp) -> Value {
     let shown = question_body(row);
     let data = &shown["data"];
+    let expired_at = expired_at(row, &shown, now);
+    let status = match (&row.closed, expired_at) {
+        (Some(_), _) => "closed",
+        (None, Some(_)) => "expired",
+        (None, None) => "open",
+    };
     let mut item = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
         "runId": row.run_id,
         "nodeId": row.node,
-        "status": if row.closed.is_some() { "closed" } else { "open" },
+        "status": status,
         "title": title(&row.kind, data),
         "key": shown["key"],
         "data": data,
         "digest": shown["digest"],
         "createdAt": rfc3339(row.created_at),
-        "actions": actions(&row.kind, data),
+        "actions": match expired_at {
+            Some(_) => json!([]),
+            None => actions(&row.kind, data),
+        },
     });
     if let Some(deadline) = row.deadline {
         item["deadline"] = json!(rfc3339(deadline));
@@ -190,8 +212,9 @@ fn item(row: &InterruptRow) -> Value {
             item[key] = shown[key].clone();
         }
     }
-    if let Some(at) = shown["decidedAt"].as_i64() {
-        item["decidedAt"] = json!(rfc3339(Timestamp(at)));
+    let decided_at = shown["decidedAt"].as_i64().map(Timestamp);
+    if let Some(at) = decided_at.or(expired_at) {
+        item["decidedAt"] = json!(rfc3339(at));
     }
     if shown["votes"]
         .as_array()
@@ -202,7 +225,7 @@ fn item(row: &InterruptRow) -> Value {
     item
 }
 
-/// Nothing worth telling: absent, or an empty list.
+/// Absent or an empty list.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -227,7 +250,7 @@ pub(crate) fn title(kind: &str, data: &Value) -> String {
 }
 
 pub(crate) fn actions(kind: &str, data: &Value) -> Value {
-    // Approvals and held decisions say themselves what may be done.
+    // Approvals and held decisions list their own actions.
     if data["actions"].is_array() {
         return data["actions"].clone();
     }

@@ -1,4 +1,4 @@
-//! Answering a question of a run, by the node that asks.
+//! Resolving an interrupt of a run, by its node.
 
 use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
@@ -15,12 +15,15 @@ use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The decision, answers or event; its shape depends on what is asked.
-    pub(super) resume_value: Value,
+    pub(crate) resume_value: Value,
+    /// What was shown when the decision was made; a mismatch is refused.
+    #[serde(default)]
+    pub(crate) digest: Option<String>,
     /// In whose place you decide, if they delegated that to you.
     #[serde(default)]
-    pub(super) acting_for: Option<String>,
+    pub(crate) acting_for: Option<String>,
 }
 
 #[utoipa::path(
@@ -35,7 +38,7 @@ pub(super) async fn resolve_at_node(
     PathParams((run, node)): PathParams<(String, String)>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
@@ -46,6 +49,7 @@ pub(super) async fn resolve_at_node(
         node: NodeId::from(node),
         interrupt: None,
         value: answer.resume_value,
+        digest: answer.digest,
         acting_for: answer.acting_for.map(Principal::from),
     };
     decide(&api, ticket, &caller, run, submitted).await

@@ -1,31 +1,34 @@
 //! API keys of the caller's tenant.
 //!
-//! A secret is in exactly one answer. It is never stored, so making a key is the one change an
-//! idempotency key does not cover: a repeated request makes another key, and the first can be
-//! revoked. Nobody hands out more than they hold, nor takes away what is above them: `access` says
+//! A secret is in exactly one answer and is never stored. A request that is repeated under its
+//! idempotency key makes no second key; it gets the key's description without the secret. Nobody hands out more than they hold, nor takes away what is above them: `access` says
 //! what that means.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Keys};
 use crate::detached_request::run_to_completion;
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::known_secrets::items;
+use crate::mutation::{IdempotencyCheck, Mutation, Ticket};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::{
     Identity, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key, may_create_key, may_revoke_key,
-    may_rotate_key,
+    may_rotate_key, principal_of_new_key,
 };
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
 const MAX_NAME_CHARS: usize = 128;
+const SECRET_NOT_REPEATED: &str = "This key was made by an earlier request with the same Idempotency-Key. Its \
+    secret was in that answer and is not stored. If it is lost, revoke the key and make another one under a \
+    new Idempotency-Key.";
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,16 +38,16 @@ pub(super) struct KeyRequest {
     scopes: Vec<String>,
     #[serde(default)]
     roles: Vec<String>,
-    /// Who acts through it: a name that groups and approver lists know. One of its own, when left
-    /// out.
+    /// Who acts through it: a name that groups and approver lists know. When left out, the caller; with
+    /// a caller that has tandem:groups and is bound to no workspace, a principal of its own.
     #[serde(default)]
     principal: Option<String>,
-    /// The caller's own, which is also the default: keys do not reach into other tenants.
+    /// Must be the caller's own tenant, which is also the default.
     #[serde(default)]
     tenant: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
-    /// RFC 3339, not after the end of the caller's key; when left out, with the caller's key, or never.
+    /// RFC 3339, not after the expiry of the caller's key. When left out: that expiry, or never.
     #[serde(default)]
     expires_at: Option<String>,
     #[serde(default)]
@@ -55,7 +58,7 @@ pub(super) struct KeyRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RotateKey)]
 pub(super) struct Rotation {
-    /// RFC 3339, not after the end of the caller's key; when left out, with the caller's key, or never.
+    /// RFC 3339, not after the expiry of the caller's key. When left out: that expiry, or never.
     #[serde(default)]
     expires_at: Option<String>,
 }
@@ -63,8 +66,9 @@ pub(super) struct Rotation {
 #[utoipa::path(
     post, path = "/v1/host/tandem/keys", tag = "keys", operation_id = "createKey",
     request_body = KeyRequest,
-    description = "Makes a key. The secret is in this answer and nowhere else, so an \
-                   Idempotency-Key is not honoured here: a repeated request makes another key.",
+    params(("Idempotency-Key" = Option<String>, Header)),
+    description = "Makes a key. The secret is in this answer and nowhere else: a request repeated under \
+                   its Idempotency-Key gets the same keyId without the secret.",
     responses((status = 201, description = "The key and its secret", body = Value))
 )]
 pub(super) async fn create(
@@ -72,12 +76,21 @@ pub(super) async fn create(
     caller: Caller<Keys>,
     request: Mutation,
 ) -> Result<Response, Problem> {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
     let requested: KeyRequest = request.json()?;
-    let new = requested.into_key(&caller)?;
+    api.check_no_secrets(requested.names())?;
     let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let (record, secret) =
-        run_to_completion(async move { keyring.mint(new, &by, now).await }).await?;
-    Ok(with_secret(&record, &secret).into_response())
+    let new = requested.into_key(&caller)?;
+    let protected = keyring.protected(&new.tenant, now).await?;
+    may_create_key(&caller, &new, protected.as_ref())?;
+    run_to_completion(async move {
+        let (record, secret) = keyring.mint(new, &by, now).await?;
+        complete_with_secret(&api, ticket, &record, &secret).await
+    })
+    .await
 }
 
 #[utoipa::path(
@@ -144,9 +157,11 @@ pub(super) async fn revoke(
 
 #[utoipa::path(
     post, path = "/v1/host/tandem/keys/{keyId}:rotate", tag = "keys", operation_id = "rotateKey",
-    params(("keyId" = String, Path)), request_body = Option<Rotation>,
+    params(("keyId" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    request_body = Option<Rotation>,
     description = "Makes a second key for the same principal; the old one works until it is \
-                   revoked or expires. An Idempotency-Key is not honoured here either.",
+                   revoked or expires. A request repeated under its Idempotency-Key gets the same \
+                   keyId without the secret.",
     responses((status = 201, description = "The new key and its secret", body = Value))
 )]
 pub(super) async fn rotate(
@@ -155,22 +170,40 @@ pub(super) async fn rotate(
     PathParams(key): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
     let Rotation { expires_at } = request.optional_json()?;
     let expires_at = expires_at.as_deref().map(parse_time).transpose()?;
     let record = find(&api, &caller, &key).await?;
-    // The answer holds a working secret of that key's powers.
-    may_rotate_key(&caller, &record)?;
-    let expires_at = expiry_of_new_key(&caller, expires_at)?;
     let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let (record, secret) = run_to_completion(async move {
+    let protected = keyring.protected(&record.tenant, now).await?;
+    // The answer holds a working secret of that key's powers.
+    may_rotate_key(&caller, &record, protected.as_ref())?;
+    let expires_at = expiry_of_new_key(&caller, expires_at)?;
+    run_to_completion(async move {
         let (tenant, id) = (&record.tenant, &record.key_id);
-        keyring.rotate(tenant, id, expires_at, &by, now).await
+        let (record, secret) = keyring.rotate(tenant, id, expires_at, &by, now).await?;
+        complete_with_secret(&api, ticket, &record, &secret).await
     })
-    .await?;
-    Ok(with_secret(&record, &secret).into_response())
+    .await
 }
 
 impl KeyRequest {
+    /// What is stored as it is, with its places.
+    fn names(&self) -> impl Iterator<Item = (String, &str)> {
+        let named = [
+            ("/name", Some(&self.name)),
+            ("/principal", self.principal.as_ref()),
+            ("/workspace", self.workspace.as_ref()),
+        ];
+        let given = named
+            .into_iter()
+            .filter_map(|(place, name)| Some((place.to_owned(), name?.as_str())));
+        given.chain(items("/roles", &self.roles))
+    }
+
     fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
         if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
             return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
@@ -191,23 +224,21 @@ impl KeyRequest {
             scopes.push(scope);
         }
         let workspace = self.workspace.map(WorkspaceId::from);
-        let asked = self.expires_at.as_deref().map(parse_time).transpose()?;
-        let new = NewKey {
+        let requested = self.expires_at.as_deref().map(parse_time).transpose()?;
+        Ok(NewKey {
             name: self.name,
             tenant: home,
             workspace: workspace.or_else(|| caller.workspace.clone()),
-            principal: self.principal.map(Principal::from),
+            principal: principal_of_new_key(caller, self.principal.map(Principal::from)),
             scopes: scopes.into_iter().collect(),
             roles: self.roles,
-            expires_at: expiry_of_new_key(caller, asked)?,
+            expires_at: expiry_of_new_key(caller, requested)?,
             test: self.test,
-        };
-        may_create_key(caller, &new)?;
-        Ok(new)
+        })
     }
 }
 
-/// Keys the caller may see: of its tenant and, when it is bound to one, of its workspace.
+/// Keys the caller may see: those of its tenant and, when it is bound to one, of its workspace.
 async fn visible_keys(api: &ApiState, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
     let mut keys = api.keyring.list(Some(&caller.key_tenant())).await?;
     if caller.test_key {
@@ -233,10 +264,20 @@ fn parse_time(text: &str) -> Result<Timestamp, Problem> {
     Ok(Timestamp(at.as_millisecond()))
 }
 
-fn with_secret(record: &KeyRecord, secret: &Secret) -> ApiResponse {
-    let mut body = to_json(record);
-    body["secret"] = json!(secret.expose());
-    ApiResponse::created(body)
+/// Answers with a new key and its secret. What is stored for a repetition holds no secret.
+async fn complete_with_secret(
+    api: &ApiState,
+    ticket: Ticket,
+    record: &KeyRecord,
+    secret: &Secret,
+) -> Result<Response, Problem> {
+    let (mut shown, mut stored) = (to_json(record), to_json(record));
+    shown["secret"] = json!(secret.expose());
+    stored["message"] = json!(SECRET_NOT_REPEATED);
+    let stored = ApiResponse::created(stored).stored();
+    ticket
+        .complete_storing(api, ApiResponse::created(shown), stored)
+        .await
 }
 
 fn to_json(record: &KeyRecord) -> Value {

@@ -1,7 +1,7 @@
-//! Signed links: the token is the credential. Looking never decides; deciding works once.
+//! Signed links: the token is the credential. Reading never decides; deciding works once.
 //!
 //! Order of checks, so that a stranger learns nothing: signature, question known, decided or dead,
-//! expired, intent, then whatever the engine has against the answer.
+//! expired, the keys of whom the link was issued to, intent, then whatever the engine has against the answer.
 
 use super::interrupts::Answer;
 use crate::api::{ApiState, SharedState};
@@ -31,6 +31,7 @@ pub(super) async fn inspect(
 ) -> Result<Json<Value>, Problem> {
     let (claims, row) = find_linked_interrupt(&api, &token).await?;
     check_open(&api, &claims, &row)?;
+    check_holder(&api, &claims, &row, LinkIntent::Inspect).await?;
     let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let mut body = json!({
         "interruptId": row.interrupt,
@@ -63,8 +64,8 @@ pub(super) async fn answer(
     request: Mutation,
 ) -> Result<Response, Problem> {
     let (claims, row) = find_linked_interrupt(&api, &token).await?;
-    // The link is the credential, and its question's workspace the one keys are kept for. An answer
-    // given before comes first: by now the question is decided.
+    // Idempotency keys are scoped to the workspace of the interrupt. An earlier response is
+    // returned first, because the interrupt is resolved by then.
     let of = Partition {
         tenant: row.tenant.clone(),
         workspace: row.workspace.clone(),
@@ -77,6 +78,7 @@ pub(super) async fn answer(
     if claims.intent != LinkIntent::Resolve {
         return Err(Problem::forbidden("This link may look, but not decide."));
     }
+    check_holder(&api, &claims, &row, LinkIntent::Resolve).await?;
     let answer: Answer = request.json()?;
     if answer.acting_for.is_some() {
         return Err(Problem::invalid("/actingFor", "a link acts for nobody"));
@@ -85,12 +87,13 @@ pub(super) async fn answer(
         node: row.node,
         interrupt: Some(row.interrupt),
         value: answer.resume_value,
+        digest: answer.digest,
         acting_for: None,
     };
     decide_by_link(&api, ticket, of, row.run_id, submitted).await
 }
 
-/// The question a token stands for.
+/// The claims of a token and its interrupt.
 async fn find_linked_interrupt(
     api: &ApiState,
     token: &str,
@@ -109,7 +112,7 @@ async fn find_linked_interrupt(
     Ok((claims, row))
 }
 
-/// A link is dead once its question is, however that came about.
+/// A link is invalid once its interrupt is closed, for whatever reason.
 fn check_open(api: &ApiState, claims: &LinkClaims, row: &InterruptRow) -> Result<(), Problem> {
     if let Some(outcome) = &row.closed {
         let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
@@ -123,6 +126,30 @@ fn check_open(api: &ApiState, claims: &LinkClaims, row: &InterruptRow) -> Result
     Ok(())
 }
 
+/// A link does no more than whom it was issued to may still do.
+async fn check_holder(
+    api: &ApiState,
+    claims: &LinkClaims,
+    row: &InterruptRow,
+    intent: LinkIntent,
+) -> Result<(), Problem> {
+    // Links of earlier releases name nobody; they end within half an hour.
+    let Some(principal) = &claims.issued_to else {
+        return Ok(());
+    };
+    let of = Partition {
+        tenant: row.tenant.clone(),
+        workspace: row.workspace.clone(),
+    };
+    let holds = api
+        .keyring
+        .holds_scope(principal, intent.required_scope(), &of, api.now());
+    match holds.await? {
+        true => Ok(()),
+        false => Err(Problem::link_revoked()),
+    }
+}
+
 /// A link to the question a run waits for. A reader who may not answer gets one that only shows.
 pub(crate) fn link(
     api: &ApiState,
@@ -131,7 +158,7 @@ pub(crate) fn link(
     open: &InterruptView,
 ) -> SignedLink {
     let intent = LinkIntent::of(caller.require_scope(Scope::ApprovalsRespond).is_ok());
-    let claims = LinkClaims::for_interrupt(run, open, intent, api.now());
+    let claims = LinkClaims::for_interrupt(run, open, intent, Some(&caller.principal), api.now());
     SignedLink {
         token: api.links.sign(&claims),
         expires_at: claims.expires_at,

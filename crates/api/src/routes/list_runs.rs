@@ -2,7 +2,7 @@
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
-use crate::paging::{cursor, page};
+use crate::paging::{cursor, limit, parse_cursor, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
 use axum::Json;
@@ -10,7 +10,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_record::{RunId, RunStatus, WorkflowId};
-use tandem_runtime::{RunFilter, RunRow};
+use tandem_runtime::{Page, RunFilter, RunPosition, RunRow};
 use tandem_wire::v1::time::rfc3339;
 
 const PARAMETERS: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "cursor"];
@@ -58,7 +58,10 @@ async fn listing(
         })?),
         None => None,
     };
-    let page = page(params)?;
+    let page = Page {
+        before: run_cursor(api, caller, params).await?,
+        limit: limit(params)?,
+    };
     let filter = RunFilter {
         status,
         workflow: params.get("workflowId").map(WorkflowId::new),
@@ -73,9 +76,24 @@ async fn listing(
     let mut body = json!({"runs": rows});
     let last = listing.runs.last().filter(|_| listing.more);
     if let Some(last) = last {
-        body["nextCursor"] = json!(cursor(last.position));
+        body["nextCursor"] = json!(cursor(last.row.run_id.as_str()));
     }
     Ok(Json(body))
+}
+
+/// Where the last page of a caller's runs ended.
+pub(crate) async fn run_cursor(
+    api: &ApiState,
+    caller: &Identity,
+    params: &Params,
+) -> Result<Option<RunPosition>, Problem> {
+    let Some(cursor) = params.get("cursor") else {
+        return Ok(None);
+    };
+    let last = RunId::from(parse_cursor(cursor)?);
+    let of = caller.partition();
+    let found = api.runtime.run_position(&of, &last).await?;
+    found.ok_or_else(unknown_cursor).map(Some)
 }
 
 fn row(row: &RunRow) -> Value {

@@ -1,4 +1,4 @@
-//! `GET /v1/host/tandem/runs/{runId}/memory`: what a run knew at one of its events.
+//! `GET /v1/host/tandem/runs/{runId}/memory`: the memory of a run as of one of its events.
 
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
@@ -42,7 +42,7 @@ pub(super) async fn read_memory(
 fn entry(entry: &MemoryEntry) -> Value {
     let mut shown = json!({
         "key": entry.key,
-        "value": entry.value,
+        "value": entry.visible_value(),
         "memoryId": entry.id,
         "memoryRef": entry.memory_ref,
         "writtenAt": rfc3339(entry.written_at),

@@ -1,5 +1,5 @@
-//! The seam through which the conformance suite says what its model will answer. Present only when
-//! the operator opened the test seams, like the model itself.
+//! Test route that programs the answers of the conformance suite's mock model. Present only when
+//! the operator enabled the test seams, like the model itself.
 
 use crate::api::SharedState;
 use crate::body::ObjectOnly;
@@ -20,9 +20,9 @@ const MAX_NODE_ID_CHARS: usize = 256;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ProgramMockModel)]
 pub(super) struct MockProgramRequest {
-    /// Nodes of this name are meant, in every conformance workflow.
+    /// Applies to nodes with this id, in every conformance workflow.
     node_id: String,
-    /// What they are answered, call by call.
+    /// The answers, one per call.
     #[schema(value_type = Vec<Object>)]
     program: Vec<ObjectOnly<MockEntry>>,
 }

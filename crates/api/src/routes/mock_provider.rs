@@ -1,12 +1,12 @@
-//! Who may have the models of a run answered by a mock provider: test keys alone, and only by one
-//! there is. What it is asked to say is the engine's to judge, without secrets from here on.
+//! Admission of mock providers: only test keys may select one, and only an existing one. The engine
+//! validates its configuration. Secrets in it are redacted here.
 
 use crate::problem::Problem;
 use tandem_access::Identity;
 use tandem_record::Object;
 use tandem_runtime::{MOCK_PROVIDER_KEY, MOCK_PROVIDERS, Runtime};
 
-/// A longer id is no id, whoever has it.
+/// A longer text is not a provider id.
 const MAX_ID_CHARS: usize = 128;
 
 pub(super) fn admit(

@@ -1,5 +1,5 @@
-//! The routes, one file per resource. Each handler is declared once: its annotation is both what
-//! the router matches and what the description of the API says.
+//! The routes, one file per resource. Each handler is declared once: its annotation defines both
+//! the route and its entry in the OpenAPI document.
 
 mod ancestry;
 mod artifacts;
@@ -45,12 +45,17 @@ pub(crate) use create_run::CreateRunRequest;
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
-pub(crate) use inbox::{actions, find_interrupt, prepare_answer, question_body, title};
+pub(crate) use inbox::{
+    actions, answer_to, expired_at, find_interrupt, question_body, question_position, title,
+};
+pub(crate) use interrupts::Answer;
+pub(crate) use list_runs::run_cursor;
 pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;
+pub(crate) use webhooks::require_reader;
 
-/// Everything described in the API's own description.
+/// Routes that are part of the OpenAPI document.
 pub(crate) fn add_documented_routes(
     router: OpenApiRouter<SharedState>,
     test_seams: bool,
@@ -120,7 +125,7 @@ pub(crate) fn add_documented_routes(
         .routes(routes!(mock_models::program))
 }
 
-/// Paths of the protocol this host answers only to say that it does not serve them.
+/// Paths of the protocol that only get the response "not served by this host".
 pub(crate) fn add_undocumented_routes(
     router: OpenApiRouter<SharedState>,
 ) -> OpenApiRouter<SharedState> {

@@ -1,7 +1,7 @@
-//! A run of another host may say that it started this one. Taken from an authenticated caller as a
-//! claim: it changes what ancestry shows and nothing else. Anything malformed is dropped and the
-//! run goes on without it, an event id that no event may have is refused. A host that does not know
-//! causation across hosts takes no claims.
+//! A run of another host may claim to be the parent of a new run. The claim of an authenticated
+//! caller changes what ancestry shows and nothing else. A malformed claim is dropped and the run is
+//! created without it; an event id that is too long is refused. Without causation across hosts,
+//! claims are ignored.
 
 use crate::api::ApiState;
 use crate::problem::Problem;
@@ -38,7 +38,7 @@ pub(super) async fn read(
     Ok(Some(parent))
 }
 
-/// The event becomes the cause of the run's first one, whose fields the protocol bounds.
+/// The event id becomes the cause of the run's first event, and the protocol limits its length.
 fn check_event_id(claim: &Value) -> Result<(), Problem> {
     let named = claim.get("eventId").and_then(Value::as_str);
     if named.is_some_and(|id| id.chars().count() > MAX_EVENT_ID_CHARS) {
@@ -88,7 +88,7 @@ mod tests {
     fn malformed_parent_claim_is_dropped() {
         let claim = |url: &str| json!({"runId": "run-1", "hostId": "far", "wellKnownUrl": url, "eventId": "run-1:3"});
         let good = "https://far.example/.well-known/openwop";
-        let parent = parse(&claim(good), false).expect("a sound claim");
+        let parent = parse(&claim(good), false).expect("a valid claim");
         assert_eq!(parent.well_known_url.as_deref(), Some(good));
         assert_eq!(parent.event_id.as_deref(), Some("run-1:3"));
         let local = "http://127.0.0.1:7717/.well-known/openwop";

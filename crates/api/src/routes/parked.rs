@@ -1,4 +1,4 @@
-//! Timers and effects that kept failing: shown, and tried again when somebody asks for it.
+//! Parked work: timers and effects that kept failing. Lists them and retries them on request.
 
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsCancel, RunsRead};
@@ -59,7 +59,7 @@ pub(super) async fn retry(
     ticket.complete(&api, response).await
 }
 
-/// Parked work may belong to any workspace.
+/// Parked work can belong to any workspace.
 fn check_not_workspace_bound(caller: &Identity) -> Result<(), Problem> {
     if caller.workspace.is_some() {
         let message = "Parked work is shown to keys that are bound to no workspace.";

@@ -1,8 +1,8 @@
-//! `GET /v1/runs/{runId}/events/poll`, and the log at once.
+//! `GET /v1/runs/{runId}/events/poll`, and the log as one JSON response.
 //!
-//! A page shows the log exactly up to the row it was read with, so its status never runs ahead of
-//! its events. A log that is too long for one answer is cut: `isComplete` is false then, and
-//! `lastEventSeq` is where the next page begins.
+//! A page shows the log exactly up to the head of the row it was read with, so its status is never
+//! newer than its events. A log too long for one response is cut: `isComplete` is then false, and
+//! the next page starts at `lastEventSeq`.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
@@ -10,17 +10,18 @@ use crate::follow::{PAGE, wait_until_stopping};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::response::Response;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tandem_access::Identity;
 use tandem_record::{RecordedEvent, RunId, RunStatus, Seq};
 use tandem_runtime::{Fault, PageLimit, StoredRun};
 use tandem_wire::v1::project;
 use tokio::time::Instant;
 
-/// Without an explicit timeout the hold stays well below what clients give up after.
+/// The default wait is shorter than common client timeouts.
 const DEFAULT_HOLD_SECONDS: u64 = 10;
 const MAX_HOLD_SECONDS: u64 = 60;
 
@@ -37,7 +38,7 @@ pub(super) async fn poll_events(
     PathParams(run): PathParams<String>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let run = RunId::from(run);
     let mut bell = api.runtime.bell().listen(&run);
     let mut stored = api.load_run(&caller, &run).await?;
@@ -72,15 +73,22 @@ pub(super) async fn poll_events(
         }
         stored = api.load_run(&caller, &run).await?;
     }
-    Ok(Json(poll_page(&api, &stored, after).await?))
+    respond_with_page(&api, &caller, &stored, after).await
+}
+
+/// One page of the log, within the tenant's share of memory for pages.
+pub(super) async fn respond_with_page(
+    api: &ApiState,
+    caller: &Identity,
+    stored: &StoredRun,
+    after: Option<Seq>,
+) -> Result<Response, Problem> {
+    let page = async { Ok(poll_page(api, stored, after).await?) };
+    api.pages.respond(&caller.tenant, page).await
 }
 
 /// Everything after the cursor that fits into one answer, in the poll shape.
-pub(super) async fn poll_page(
-    api: &ApiState,
-    stored: &StoredRun,
-    after: Option<Seq>,
-) -> Result<Value, Fault> {
+async fn poll_page(api: &ApiState, stored: &StoredRun, after: Option<Seq>) -> Result<Value, Fault> {
     let sensitivity = api.runtime.sensitivity(stored).await?;
     let run = &stored.row.run_id;
     let events = events_up_to(api, run, after, stored.head).await?;
@@ -90,7 +98,7 @@ pub(super) async fn poll_page(
         .iter()
         .map(|recorded| project::event(run, recorded, &sensitivity))
         .collect();
-    // The status belongs to the row's head. Before it, the run had not ended.
+    // The status belongs to the row's head. At an earlier event the run had not ended.
     let status = match stored.row.status {
         ended if cut && ended.is_terminal() => RunStatus::Running,
         status => status,
@@ -106,10 +114,10 @@ pub(super) async fn poll_page(
     }))
 }
 
-/// Bytes of a log that are read into one answer, unless one event alone has more.
+/// Maximum bytes of a log in one response, unless a single event is larger.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Events after the cursor and not beyond `head`, as far as one answer goes.
+/// Events after the cursor up to `head`, as many as fit into one response.
 pub(crate) async fn events_up_to(
     api: &ApiState,
     run: &RunId,

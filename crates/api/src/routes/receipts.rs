@@ -1,4 +1,4 @@
-//! Decision receipts: proof of who decided what, to be kept and checked without this host.
+//! Decision receipts: signed proof of who decided what, which can be verified without this host.
 
 use super::inbox;
 use crate::api::SharedState;

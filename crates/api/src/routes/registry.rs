@@ -1,9 +1,9 @@
-//! Workflow documents: reading what an id means, and the host's registry.
+//! Workflow documents: reading a document by id, and the host's registry.
 //!
-//! A document put here belongs to the caller's workspace, or to its tenant if its key is bound to
-//! none. What a workspace registers stands over the tenant's document of that id, for its own runs
-//! only. Putting the same document twice changes nothing, so an answer kept after the deed is safe to
-//! lose.
+//! A registered document belongs to the caller's workspace, or to its tenant if its key is bound to
+//! none. A workspace's document overrides the tenant's document of the same id, for runs of that
+//! workspace only. Registering the same document twice changes nothing, so the response may be
+//! stored after the mutation.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, ManifestRead, Workflows};
@@ -54,7 +54,8 @@ pub(super) async fn read_own(
     definition(&api, &owner(&caller, &params)?, id).await
 }
 
-/// Whose documents are meant: the caller's. A key bound to no workspace may name one with `workspace`.
+/// The owner of the documents: the caller's partition. A key bound to no workspace may name one
+/// with `workspace`.
 fn owner(caller: &Identity, params: &Params) -> Result<Partition, Problem> {
     let mut owner = caller.partition();
     if let Some(named) = params.get("workspace").map(WorkspaceId::new) {
@@ -96,7 +97,8 @@ pub(super) async fn list(
 }
 
 fn row(registered: &RegisteredWorkflow) -> Value {
-    // Stored documents were checked, so they parse; a row without a name is better than no list.
+    // Stored documents were validated, so they parse; if one does not, its row is listed without a
+    // name.
     let document: Value = serde_json::from_str(&registered.document).unwrap_or_default();
     let mut row = json!({
         "workflowId": registered.workflow,

@@ -44,8 +44,8 @@ pub(super) async fn load_run_view(
     observed.ok_or_else(|| Problem::not_found("run"))
 }
 
-/// What a snapshot shows beyond the run's own log. A parent hears of its children late, so those
-/// not yet reported ended are asked directly.
+/// Snapshot data that is not in the run's own log. A parent learns of the end of a child late, so
+/// children not yet reported as ended are read directly.
 pub(crate) async fn snapshot_extras(
     api: &ApiState,
     caller: &Identity,

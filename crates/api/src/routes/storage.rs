@@ -1,4 +1,4 @@
-//! `GET /v1/host/tandem/storage`: what of the caller's tenant takes room, and why.
+//! `GET /v1/host/tandem/storage`: storage used by the caller's tenant, by cause.
 
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
@@ -24,7 +24,7 @@ pub(super) async fn read_storage(
 ) -> Result<Json<Value>, Problem> {
     params.only(&[])?;
     if caller.workspace.is_some() {
-        // It names runs of every workspace.
+        // The report names runs of every workspace.
         let message = "What takes room is told to keys that are bound to no workspace.";
         return Err(Problem::forbidden(message));
     }

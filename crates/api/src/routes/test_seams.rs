@@ -1,4 +1,4 @@
-//! Seams for tests, present only when the operator opened them: the clock, named crashes, and the
+//! Test routes, present only when the operator enabled them: the clock, named crash points, and the
 //! spans of a run.
 
 use super::debug_bundle::collect;
@@ -18,10 +18,10 @@ use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A century; further ahead, times no longer print.
+/// A century; later times cannot be formatted.
 const MAX_ADVANCE_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 
-/// Exactly one of the two.
+/// Exactly one member must be present.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = MoveClock)]

@@ -1,6 +1,6 @@
-//! Reading subscriptions and what became of their deliveries, and asking for one again.
+//! Reading webhook subscriptions and their deliveries, and redelivery.
 
-use super::webhooks::{find, require_webhooks, to_json, to_mutation_outcome};
+use super::webhooks::{find, require_reader, require_webhooks, to_json, to_mutation_outcome};
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
 use crate::mutation::{IdempotencyCheck, Mutation};
@@ -57,6 +57,7 @@ pub(super) async fn read(
     operation_id = "listDeliveries",
     params(("webhookId" = String, Path), ("limit" = Option<u64>, Query),
            ("cursor" = Option<String>, Query)),
+    description = "Takes the scope runs:read besides webhooks:manage, unless the caller registered it.",
     responses((status = 200, description = "Deliveries, newest first", body = Value))
 )]
 pub(super) async fn deliveries(
@@ -67,6 +68,7 @@ pub(super) async fn deliveries(
 ) -> Result<Json<Value>, Problem> {
     require_webhooks(&api)?;
     let webhook = find(&api, &caller, id).await?.webhook;
+    require_reader(&caller, &webhook)?;
     params.only(&["limit", "cursor"])?;
     let limit = params.number("limit", 1..=MAX_LIMIT)?;
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
@@ -130,7 +132,7 @@ async fn item(api: &ApiState, subscription: &Subscription) -> Result<Value, Prob
         item["createdBy"] = json!(by);
     }
     if let Some(webhook_sender) = api.runtime.webhook_sender() {
-        // Nothing is delivered while whoever registered it may not read.
+        // Nothing is delivered while the principal who registered the webhook may not read runs.
         item["suspended"] = json!(!webhook_sender.may_receive(webhook, now).await?);
         let secret = webhook_sender.secret(&webhook.id, webhook.generation);
         item["secretFingerprint"] = json!(fingerprint(&secret));
@@ -165,7 +167,7 @@ fn delivery(row: &DeliveryRow) -> Value {
     item
 }
 
-/// The protocol's word for a state.
+/// The protocol's name of a delivery state.
 pub(crate) fn delivery_state_name(state: DeliveryState) -> &'static str {
     match state {
         DeliveryState::Pending { .. } => "pending",

@@ -1,11 +1,12 @@
-//! Subscriptions to run events: registering, rotating the secret, ending.
+//! Subscriptions to run events: registering, rotating the secret, deleting.
 //!
-//! A secret is derived, never stored. It is in the answer that registers or rotates, and in the
-//! repetition of that answer to the same idempotency key: a caller whose connection broke would
-//! otherwise hold a webhook it cannot verify.
+//! A secret is derived, never stored. It is in the response that registers or rotates, and in a
+//! replay of that response for the same idempotency key: otherwise a caller whose connection broke
+//! could not verify deliveries.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
+use crate::known_secrets::items;
 use crate::mutation::{IdempotencyCheck, Mutation, MutationOutcome};
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -27,7 +28,7 @@ const MAX_URL_CHARS: usize = 2048;
 const MAX_EVENTS: usize = 100;
 const MAX_TAGS: usize = 100;
 const MAX_TAG_CHARS: usize = 256;
-/// How long the old secret goes on signing after a rotation, unless the caller says otherwise.
+/// How long the old secret still signs after a rotation, unless the request sets it.
 const OVERLAP_SECONDS: u64 = 24 * 3600;
 const MAX_OVERLAP_SECONDS: u64 = 7 * 24 * 3600;
 
@@ -72,12 +73,15 @@ pub(super) async fn register(
     let webhook_sender = Arc::clone(require_webhooks(&api)?);
     let may_read = caller.require_scope(Scope::RunsRead);
     may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))?;
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: WebhookRequest = request.json()?;
     requested.check()?;
+    let url = [("/url".to_owned(), requested.url.as_str())];
+    let tags = requested.tags.as_deref().unwrap_or_default();
+    api.check_no_secrets(url.into_iter().chain(items("/tags", tags)))?;
     check_membership(&caller, requested.tenant_id.as_deref())?;
     let vetted = webhook_sender.vet(&requested.url).await;
     vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
@@ -127,6 +131,7 @@ pub(super) async fn unregister(
     post, path = "/v1/host/tandem/webhooks/{webhookId}:rotate", tag = "webhooks",
     operation_id = "rotateWebhook",
     params(("webhookId" = String, Path)), request_body = Option<Rotation>,
+    description = "Takes the scope runs:read besides webhooks:manage, unless the caller registered it.",
     responses((status = 201, description = "The secret to come, and when it begins to sign", body = Value))
 )]
 pub(super) async fn rotate(
@@ -136,7 +141,7 @@ pub(super) async fn rotate(
     request: Mutation,
 ) -> Result<Response, Problem> {
     let webhook_sender = Arc::clone(require_webhooks(&api)?);
-    let ticket = match request.begin(&api, &caller).await? {
+    let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
@@ -147,6 +152,7 @@ pub(super) async fn rotate(
         return Err(Problem::invalid("/overlapSeconds", message));
     }
     let webhook = find(&api, &caller, id).await?.webhook;
+    require_reader(&caller, &webhook)?;
     let until = (seconds > 0).then(|| api.now().plus_ms(seconds * 1000));
     let mut body = json!({"webhookId": webhook.id});
     show_secret(
@@ -216,8 +222,8 @@ impl WebhookRequest {
     }
 }
 
-/// The protocol calls it a tenant and means the workspace; the caller's own of either kind will do.
-/// Looked at before anything is looked up.
+/// The protocol calls this member a tenant and means the workspace; the caller's own tenant or
+/// workspace is accepted. Checked before anything is looked up.
 fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Problem> {
     let own = |named: &str| {
         let workspace = caller.workspace.as_ref().map(AsRef::as_ref);
@@ -227,6 +233,16 @@ fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Proble
         Some(named) if !own(named) => Err(Problem::tenant_membership_required()),
         _ => Ok(()),
     }
+}
+
+/// Deliveries tell of runs, and a secret vouches for them: for readers of runs, and for whoever
+/// registered the webhook.
+pub(crate) fn require_reader(caller: &Identity, webhook: &Webhook) -> Result<(), Problem> {
+    if webhook.created_by.as_ref() == Some(&caller.principal) {
+        return Ok(());
+    }
+    let may_read = caller.require_scope(Scope::RunsRead);
+    may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))
 }
 
 pub(super) fn require_webhooks(api: &ApiState) -> Result<&Arc<dyn WebhookSender>, Problem> {

@@ -1,4 +1,4 @@
-//! Where a run comes from, and what discovery promises about it.
+//! Ancestry of a run, and its advertisement in discovery.
 
 use crate::supervisor::started;
 use crate::test_server::{TestServer, hour, noop};
@@ -52,7 +52,7 @@ async fn ancestry_names_immediate_parent_and_start_kind() {
 #[tokio::test]
 async fn cross_host_causation_is_advertised_and_served() {
     // R-0040-13 (half: what is advertised), R-0040-15 (half: served where it is advertised)
-    // R-0040-16 (half: told from version three on), R-0040-18
+    // R-0040-16 (half: advertised from version 3 on), R-0040-18
     let server = TestServer::new().await;
     let discovery = server
         .call_as("", "GET", "/.well-known/openwop", &[], "")

@@ -1,5 +1,5 @@
-//! Who may decide, through every door: by node, by id and by link; groups, delegations, denials,
-//! questions that are handed on, and events that come before their wait.
+//! Who may decide, through every entry point: by node, by id and by link; groups, delegations,
+//! denials, escalated interrupts, and external events that arrive before their wait.
 
 use crate::test_server::{Reply, TestServer, hour};
 use serde_json::{Value, json};
@@ -73,9 +73,9 @@ async fn only_group_members_decide_through_every_endpoint() {
         .ok(201);
     let asks = gate(json!({"approverGroupRefs": ["desk"], "tandem": {"priority": "high"}}));
     let run = server.start("asks", &[asks]).await;
-    let asked = item(&server, &run).await;
-    assert_eq!(asked["approverGroups"], json!(["desk"]));
-    assert_eq!(asked["priority"], 8);
+    let question = item(&server, &run).await;
+    assert_eq!(question["approverGroups"], json!(["desk"]));
+    assert_eq!(question["priority"], 8);
 
     let denied = by_node(&server, &eve, &run, accept()).await;
     let details = denied.refused(403, "forbidden");
@@ -83,7 +83,7 @@ async fn only_group_members_decide_through_every_endpoint() {
         (&details["reason"], &details["principal"]),
         (&json!("not-eligible"), &json!("eve"))
     );
-    let id = asked["interruptId"].as_str().unwrap();
+    let id = question["interruptId"].as_str().unwrap();
     let path = format!("/v1/host/tandem/interrupts/{id}:resolve");
     send(&server, &eve, "POST", &path, accept())
         .await
@@ -227,10 +227,10 @@ async fn delegate_decides_for_the_delegator() {
         (&json!("ben"), &json!("ana"))
     );
 
-    // Without being told, a delegate acts for the one who may.
+    // Without an explicit `actingFor`, a delegate acts for the delegator.
     let run = server.create("asks").await;
     by_node(&server, &ben, &run, accept()).await.ok(200);
-    // Not after it was taken back.
+    // Not after the delegation is deleted.
     let path = format!("{DELEGATIONS}/{}", made["delegationId"].as_str().unwrap());
     let eve = person(&server, "eve", &[]).await;
     send(&server, &eve, "DELETE", &path, json!({}))
@@ -266,7 +266,7 @@ async fn run_creator_cannot_approve_it() {
         .await
         .refused(403, "forbidden");
     assert_eq!(details["reason"], "self-approval");
-    // Naming somebody else in the body does not help.
+    // Naming somebody else in the body has no effect.
     let posing = json!({"resumeValue": {"action": "accept", "voter": "ana"}});
     by_node(&server, &ina, &run, posing)
         .await

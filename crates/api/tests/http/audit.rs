@@ -1,5 +1,4 @@
-//! The audit log and decision receipts: what is told, who may see it, and that it can be checked
-//! without the host.
+//! The audit log and decision receipts: their content, who may read them, and offline verification.
 
 use crate::test_server::{Reply, TestServer, hour, noop};
 use serde_json::{Value, json};
@@ -29,7 +28,7 @@ impl TestServer {
             .collect()
     }
 
-    /// The id of a run's only question.
+    /// The id of the only interrupt of a run.
     async fn question(&self, run: &str) -> String {
         let path = format!("/v1/host/tandem/interrupts?runId={run}");
         let items = self.get(&path).await.ok(200);
@@ -91,7 +90,7 @@ async fn mutations_are_audited_with_their_actor() {
     denied.refused(403, "forbidden");
 
     let entries = server.audit_entries().await;
-    let deeds: Vec<(&str, &str)> = entries
+    let actions: Vec<(&str, &str)> = entries
         .iter()
         .filter(|e| e["actor"] == format!("key:{}", me.key_id))
         .map(|e| (e["action"].as_str().unwrap(), e["target"].as_str().unwrap()))
@@ -111,8 +110,8 @@ async fn mutations_are_audited_with_their_actor() {
         ("workflow.unregister", "w"),
     ];
     assert_eq!(
-        deeds, expected,
-        "each once, and what changed nothing not at all"
+        actions, expected,
+        "each mutation once, and none for requests that changed nothing"
     );
     let last = entries.last().unwrap();
     assert_eq!(last["action"], "access.denied");
@@ -236,7 +235,7 @@ async fn receipts_cover_timeouts_links_and_quorums() {
     assert_eq!(
         responded.count(),
         1,
-        "the first voice; the second is the decision"
+        "the first vote; the second is the decision"
     );
 }
 

@@ -1,9 +1,9 @@
-//! The callback of a run: what it hears of a question is enough to show and answer it, and reaches nobody
-//! else.
+//! The callback of a run: a notification is enough to show and answer an interrupt, and reaches
+//! nobody else.
 
 use crate::test_server::{Reply, TestServer};
 use serde_json::{Value, json};
-use tandem_access::Scope;
+use tandem_access::{NewKey, Scope};
 
 const URL: &str = "https://example.com/asked";
 
@@ -18,15 +18,15 @@ async fn start_as(server: &TestServer, key: &str, workflow: &str) -> String {
     made.ok(201)["runId"].as_str().unwrap().to_owned()
 }
 
-/// What was announced so far.
+/// The notifications sent so far.
 fn announced(server: &TestServer) -> Vec<Value> {
     let announced = server.webhook_sender.announced.lock();
     assert!(announced.iter().all(|(url, _)| url == URL));
     announced.iter().map(|(_, body)| body.clone()).collect()
 }
 
-async fn follow(server: &TestServer, asked: &Value, answer: Value) -> Reply {
-    let path = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+async fn follow(server: &TestServer, notification: &Value, answer: Value) -> Reply {
+    let path = notification["interrupt"]["callbackUrl"].as_str().unwrap();
     let body = json!({"resumeValue": answer}).to_string();
     server.call_as("", "POST", path, &[], body).await
 }
@@ -39,22 +39,24 @@ async fn announced_link_reads_and_resolves_without_a_key() {
     let run = start_as(&server, &server.key, "gated").await;
     let announcements = announced(&server);
     assert_eq!(announcements.len(), 1);
-    let asked = &announcements[0];
-    assert_eq!(asked["type"], "interrupt.requested");
-    assert_eq!(asked["runId"], run);
-    assert_eq!(asked["workflowId"], "gated");
-    assert_eq!(asked["parentRunId"], Value::Null);
+    let notification = &announcements[0];
+    assert_eq!(notification["type"], "interrupt.requested");
+    assert_eq!(notification["runId"], run);
+    assert_eq!(notification["workflowId"], "gated");
+    assert_eq!(notification["parentRunId"], Value::Null);
     let shown = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(
-        asked["interrupt"], shown["interrupt"],
+        notification["interrupt"], shown["interrupt"],
         "as the snapshot shows it, with the link a reader gets at the same time"
     );
-    assert_eq!(asked["interrupt"]["data"]["title"], "Refund");
-    let path = asked["interrupt"]["callbackUrl"].as_str().unwrap();
-    let token = asked["interrupt"]["interruptToken"].as_str().unwrap();
+    assert_eq!(notification["interrupt"]["data"]["title"], "Refund");
+    let path = notification["interrupt"]["callbackUrl"].as_str().unwrap();
+    let token = notification["interrupt"]["interruptToken"]
+        .as_str()
+        .unwrap();
     assert_eq!(path, format!("/v1/interrupts/{token}"));
     let inspected = server.call_as("", "GET", path, &[], "").await.ok(200);
-    assert_eq!(inspected["data"], asked["interrupt"]["data"]);
+    assert_eq!(inspected["data"], notification["interrupt"]["data"]);
     for place in ["events?streamMode=debug", "debug-bundle"] {
         let accept = [("accept", "application/json")];
         let path = format!("/v1/runs/{run}/{place}");
@@ -63,10 +65,10 @@ async fn announced_link_reads_and_resolves_without_a_key() {
         assert!(!read.text.contains(token), "{place}");
     }
     let accept = json!({"action": "accept"});
-    follow(&server, asked, accept.clone()).await.ok(200);
+    follow(&server, notification, accept.clone()).await.ok(200);
     let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(after["status"], "completed");
-    let again = follow(&server, asked, accept).await;
+    let again = follow(&server, notification, accept).await;
     again.refused(409, "interrupt_already_resolved");
     assert_eq!(announced(&server).len(), 1);
 }
@@ -104,7 +106,9 @@ async fn every_interrupt_kind_is_announced() {
 async fn caller_without_respond_scope_gets_a_read_only_link() {
     let server = TestServer::new().await;
     server.register("gated", &[gate(json!({}))]).await;
-    let creator = server.new_key("default", &[Scope::RunsCreate]).await;
+    let creator = server
+        .new_key("default", &[Scope::RunsCreate, Scope::RunsRead])
+        .await;
     let run = start_as(&server, &creator, "gated").await;
     let announcements = announced(&server);
     let path = announcements[0]["interrupt"]["callbackUrl"]
@@ -113,6 +117,68 @@ async fn caller_without_respond_scope_gets_a_read_only_link() {
     server.call_as("", "GET", path, &[], "").await.ok(200);
     let refused = follow(&server, &announcements[0], json!({"action": "accept"})).await;
     refused.refused(403, "forbidden");
+    let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(after["status"], "waiting-approval");
+}
+
+/// A workflow that asks after a second.
+async fn register_delayed(server: &TestServer) {
+    let delay = json!({"id": "wait", "typeId": "core.delay", "config": {"delayMs": 1000}});
+    server.register("delayed", &[delay, gate(json!({}))]).await;
+}
+
+async fn assert_not_announced(server: &TestServer, run: &str) {
+    assert_eq!(announced(server), Vec::<Value>::new());
+    let log = server
+        .get(&format!("/v1/runs/{run}/events/poll?lastSequence=0"))
+        .await;
+    assert!(log.text.contains("callback_undelivered"), "{}", log.text);
+    let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(after["status"], "waiting-approval");
+}
+
+#[tokio::test]
+async fn question_is_not_announced_to_a_starter_who_may_not_read_runs() {
+    let server = TestServer::new().await;
+    server.register("gated", &[gate(json!({}))]).await;
+    let scopes = [Scope::RunsCreate, Scope::ApprovalsRespond];
+    let creator = server.new_key("default", &scopes).await;
+    let run = start_as(&server, &creator, "gated").await;
+    assert_not_announced(&server, &run).await;
+}
+
+#[tokio::test]
+async fn question_is_not_announced_after_the_key_of_the_starter_ended() {
+    let scopes = [Scope::RunsCreate, Scope::RunsRead, Scope::ApprovalsRespond];
+    for expires in [true, false] {
+        let server = TestServer::new().await;
+        register_delayed(&server).await;
+        let mut new = NewKey::new("creator", "default".into(), scopes);
+        new.expires_at = expires.then(|| server.runtime.clock().now().plus_ms(500));
+        let creator = server.mint(new).await;
+        let run = start_as(&server, &creator, "delayed").await;
+        if !expires {
+            server.revoke(&creator).await;
+        }
+        server.advance(2).await;
+        assert_not_announced(&server, &run).await;
+    }
+}
+
+#[tokio::test]
+async fn announced_link_ends_with_the_key_of_the_starter() {
+    let server = TestServer::new().await;
+    server.register("gated", &[gate(json!({}))]).await;
+    let scopes = [Scope::RunsCreate, Scope::RunsRead, Scope::ApprovalsRespond];
+    let creator = server.new_key("default", &scopes).await;
+    let run = start_as(&server, &creator, "gated").await;
+    let asked = announced(&server).remove(0);
+    server.revoke(&creator).await;
+    let refused = follow(&server, &asked, json!({"action": "accept"})).await;
+    refused.refused(403, "forbidden");
+    let path = asked["interrupt"]["callbackUrl"].as_str().unwrap();
+    let looked = server.call_as("", "GET", path, &[], "").await;
+    looked.refused(403, "forbidden");
     let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(after["status"], "waiting-approval");
 }

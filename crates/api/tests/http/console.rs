@@ -1,9 +1,9 @@
-//! The console in a browser's hands.
+//! The console, as a browser uses it.
 
 use crate::test_server::{Reply, Stream, TestServer, hour, noop};
 use tandem_access::Scope;
 
-/// Signs in with a printed link and gives the cookie.
+/// Signs in with a login link and returns the cookie.
 pub(crate) async fn sign_in(server: &TestServer) -> String {
     let code = server.codes.mint(server.identity().await, server.now());
     let path = format!("/console/login?code={}", code.expose());
@@ -18,7 +18,7 @@ pub(crate) async fn sign_in(server: &TestServer) -> String {
     for flag in ["HttpOnly", "SameSite=Strict", "Path=/console"] {
         assert!(set.contains(flag), "{set}");
     }
-    // Used up.
+    // The link works once.
     assert_eq!(
         server
             .call_as("", "GET", &path, &[], "")
@@ -197,7 +197,7 @@ async fn session_has_the_scopes_of_its_key() {
     );
     let bad = start(cookie, format!("csrf={token}&input=%5B1%5D")).await;
     assert_eq!(bad.status.as_u16(), 400);
-    // A key that may only read gets no further.
+    // A key with only the read scope cannot post.
     let reader = server
         .new_key("default", &[Scope::RunsRead, Scope::ManifestRead])
         .await;
@@ -268,6 +268,33 @@ async fn run_list_stream_sends_updates() {
     assert!(rows.data["html"].as_str().unwrap().contains(&run));
 }
 
+/// A frame without news would tell when others create runs.
+#[tokio::test]
+async fn run_list_stream_sends_nothing_about_other_tenants() {
+    let mut server = TestServer::new().await;
+    let address = server.listen().await;
+    server.register("w", &[noop("a")]).await;
+    let other = server.new_key("other", Scope::all()).await;
+    let own = std::mem::replace(&mut server.key, other);
+    let cookie = sign_in(&server).await;
+    let mut stream = Stream::open(address, "/console/runs/live", &[("cookie", &cookie)]).await;
+    assert_eq!(stream.next().await.unwrap().event, "rows");
+    server.register("mine", &[noop("a")]).await;
+    let other = std::mem::replace(&mut server.key, own);
+    for _ in 0..3 {
+        server.create("w").await;
+        // Longer than changes are gathered.
+        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    }
+    server.key = other;
+    let run = server.create("mine").await;
+    let rows = stream.next().await.unwrap();
+    assert!(
+        rows.data["html"].as_str().unwrap().contains(&run),
+        "the first news is the own run"
+    );
+}
+
 #[tokio::test]
 async fn versioned_assets_are_immutable() {
     let server = TestServer::new().await;
@@ -300,4 +327,27 @@ async fn versioned_assets_are_immutable() {
         .call_as("", "GET", "/console/assets/x", &[], "")
         .await;
     assert_eq!(missing.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn sign_out_ends_the_session() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    let html = page(&server, &cookie, "/console/runs").await.text;
+    assert!(html.contains("action=\"/console/logout\""));
+    let leave = async |token: &str| {
+        let body = format!("csrf={token}");
+        let cookie = [("cookie", cookie.as_str())];
+        server
+            .call_as("", "POST", "/console/logout", &cookie, body)
+            .await
+    };
+    assert_eq!(leave("wrong").await.status.as_u16(), 403);
+    let still = page(&server, &cookie, "/console/runs").await;
+    assert_eq!(still.status.as_u16(), 200);
+    let left = leave(&csrf(&html)).await;
+    assert_eq!(left.header("location"), "/console/login");
+    assert!(left.header("set-cookie").contains("Max-Age=0"));
+    let after = page(&server, &cookie, "/console/runs").await;
+    assert_eq!(after.header("location"), "/console/login");
 }

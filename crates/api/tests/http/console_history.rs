@@ -1,11 +1,11 @@
-//! A run's past in a browser's hands: moments, forks from them, two runs side by side.
+//! History pages as a browser uses them: a run at one event, forks from it, comparison of two runs.
 
 use crate::console::{csrf, page, sign_in};
 use crate::test_server::{Reply, TestServer, chain, hour, noop};
 use serde_json::{Value, json};
 use tandem_access::Scope;
 
-/// Sets a variable, remembers something, sets the variable again.
+/// A run that sets a variable, writes a memory entry, sets the variable again.
 async fn run_with_memory(server: &TestServer) -> String {
     let nodes = [
         json!({"id": "one", "typeId": "core.setVariable", "config": {"name": "colour", "value": "red-1"}}),
@@ -35,7 +35,7 @@ async fn sent(server: &TestServer, cookie: &str, path: &str, form: String) -> Re
     server.call_as("", "POST", path, &headers, form).await
 }
 
-/// What a panel shows, cut out of its page.
+/// The content of one panel of a page.
 fn part<'a>(html: &'a str, name: &str) -> &'a str {
     let mark = format!("data-part=\"{name}\"");
     let (_, rest) = html
@@ -70,7 +70,7 @@ async fn history_page_shows_state_at_each_event() {
     let end = at(last).await;
     assert!(part(&end, "variables").contains("blue-2"));
     assert!(part(&end, "moment").contains("completed"));
-    // Every one of them can be shown, whole and in parts.
+    // Every event has a page and a fragment.
     for seq in 0..=last {
         let path = format!("/console/runs/{run}/at/{seq}?fragment=1");
         let fragment = page(&server, &cookie, &path).await;
@@ -96,7 +96,7 @@ async fn history_page_folds_only_up_to_the_chosen_event() {
         })
         .collect();
     let run = server.start("long", &nodes).await;
-    // It takes more than one decision.
+    // The fork needs more than one decision.
     server.advance(0).await;
     let log = server.log(&run).await;
     let cookie = sign_in(&server).await;
@@ -162,7 +162,7 @@ async fn fork_form_starts_after_the_shown_event() {
         assert_eq!(compared.status.as_u16(), 200);
         assert!(compared.text.contains("side by side"));
     }
-    // What cannot be forked is said as a page.
+    // A refused fork is shown as a page.
     for (form, status) in [
         (format!("csrf={token}&mode=branch&fromSeq=9999"), 422),
         (format!("csrf={token}&mode=sideways&fromSeq=1"), 400),
@@ -213,7 +213,7 @@ async fn compare_page_shows_differences_of_two_runs() {
         .await
         .text;
     assert!(same.contains("They did the same."));
-    // One that has not ended is compared as far as it is.
+    // A running run is compared up to its current state.
     let waits = server.start("waits", &[hour("a")]).await;
     let open = page(&server, &cookie, &format!("/console/runs/{a}/diff/{waits}"))
         .await
@@ -253,7 +253,7 @@ async fn history_pages_enforce_access_control() {
         sent(&server, &other, &fork, form).await.status.as_u16(),
         404
     );
-    // Reading is not creating.
+    // The scope to read does not permit creation.
     let scopes = [Scope::RunsRead, Scope::ManifestRead];
     let reader = session(&server, &server.new_key("default", &scopes).await).await;
     let shown = page(&server, &reader, &paths[1]).await.text;

@@ -1,5 +1,5 @@
-//! Decisions are what they seem: what was changed is what is recorded, what is offered may be used,
-//! and what a document or a run says wrong is refused with its place.
+//! Decisions: edits are recorded as decided, offered actions can be used, and errors in a document
+//! or a run are refused with their path.
 
 use crate::inbox::{InboxForm, asking, gate, page, sign_in_as, status};
 use crate::supervisor::started;

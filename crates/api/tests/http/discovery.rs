@@ -1,4 +1,4 @@
-//! Discovery, the description of the API, health, metrics.
+//! Discovery, the OpenAPI document, health, metrics.
 
 use crate::test_server::{TestServer, noop};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! A decision below the floor from outside: what is told of it, under which name it is asked about,
-//! and where that name is explained.
+//! A decision below the confidence floor: its events, the interrupt kind used for it, and where
+//! that kind is documented.
 
 use crate::supervisor::started;
 use crate::test_server::TestServer;
@@ -12,8 +12,8 @@ fn low_confidence_decision() -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.2})
 }
 
-/// A host that asks under this name, and a run it holds.
-async fn holding(kind: &str) -> (TestServer, String) {
+/// A host with this escalation kind, and a run with a held decision.
+async fn start_held_run(kind: &str) -> (TestServer, String) {
     let policy = AgentPolicy::new(None, Some(kind)).unwrap();
     let server = TestServer::with_agent_policy(policy).await;
     let run = started(&server, json!([low_confidence_decision()])).await;
@@ -44,7 +44,7 @@ fn only<'a>(events: &'a [Value], kind: &str) -> (usize, &'a Value) {
 #[tokio::test]
 async fn escalation_event_precedes_interrupt_and_names_its_decision() {
     // R-0039-9, R-0039-10 (half: a decision to start workers)
-    let (server, run) = holding("approval").await;
+    let (server, run) = start_held_run("approval").await;
     let log = events(&server, &run).await;
     let (decided_at, decided) = only(&log, "runOrchestrator.decided");
     let (escalated_at, escalated) = only(&log, "core.workflowChain.confidence-escalated");
@@ -64,9 +64,9 @@ async fn escalation_event_precedes_interrupt_and_names_its_decision() {
 
 #[tokio::test]
 async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
-    // R-0044-3 (half: a kind of our own), R-0044-4 (half: a kind of our own)
-    // R-0044-6 (half: a kind of our own), R-0044-7, R-0044-8
-    let (server, run) = holding(OWN).await;
+    // R-0044-3 (half: a vendor kind), R-0044-4 (half: a vendor kind)
+    // R-0044-6 (half: a vendor kind), R-0044-7, R-0044-8
+    let (server, run) = start_held_run(OWN).await;
     let discovery = server.get("/.well-known/openwop").await.json();
     let model = &discovery["multiAgent"]["executionModel"];
     assert_eq!(model["confidenceEscalationInterruptKind"], OWN);
@@ -101,7 +101,7 @@ async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
 #[tokio::test]
 async fn host_without_advertised_kind_still_escalates() {
     // R-0044-5, R-0044-10
-    let (server, run) = holding("none").await;
+    let (server, run) = start_held_run("none").await;
     let model = model(&server).await;
     assert_eq!(model.get("confidenceEscalationInterruptKind"), None);
     let shown = server.get(&format!("/v1/runs/{run}")).await.json();

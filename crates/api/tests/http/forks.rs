@@ -1,4 +1,4 @@
-//! Forks and how long they can be made.
+//! Forks, and how long they are possible.
 
 use crate::test_server::{Reply, TestServer, chain, noop};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn runs(server: &TestServer) -> usize {
 #[tokio::test]
 async fn fork_works_during_retention_and_gets_422_afterwards() {
     // R-0039-22, R-0039-23, R-0039-24 (half: after retention), R-0039-27
-    // R-0039-25 (half: nothing is made of one that is refused)
+    // R-0039-25 (half: a refused fork creates nothing)
     let server = TestServer::new().await;
     let put = json!({"action": "put", "key": "k", "value": "then"});
     let note = json!({"id": "w", "typeId": "vendor.tandem.memory", "config": put});

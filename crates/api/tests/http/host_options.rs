@@ -1,5 +1,5 @@
-//! What an operator may leave out, from outside: types for conformance tests, agents, versions of the
-//! execution model, the ancestry endpoint. What is not advertised is not done.
+//! Host options that an operator can switch off: conformance node types, agents, versions of the
+//! execution model, the ancestry endpoint. What is not advertised is not served.
 
 use crate::supervisor::{started, supervised};
 use crate::test_server::{HostOptions, TestServer, chain, noop};
@@ -47,7 +47,7 @@ async fn create_as(server: &TestServer, key: &str, workflow: &str) -> crate::tes
     server.call_as(key, "POST", "/v1/runs", &[], body).await
 }
 
-/// A key of the tenant that the operator gave the role.
+/// A key with the conformance role.
 async fn tester(server: &TestServer) -> String {
     let scopes = Scope::all().iter().copied();
     let mut new = NewKey::new("tester", TenantId::new("default"), scopes);
@@ -80,7 +80,7 @@ async fn conformance_types_need_prefix_or_role_to_register_and_run() {
         assert_eq!(details["offendingTypeId"], type_id);
         assert_eq!(details["nodeId"], node);
         put(&server, &tester, document).await.ok(201);
-        // RegisteredWorkflow, and still no run of whoever has no such role.
+        // The workflow is registered, but a caller without the role cannot run it.
         let refused = create_as(&server, &server.key, &id).await;
         let details = refused.refused(400, "validation_error");
         assert_eq!(details["reason"], "typeId_refused");
@@ -128,9 +128,9 @@ async fn branch_of_conformance_run_needs_the_role() {
 
 #[tokio::test]
 async fn conformance_types_are_absent_when_disabled() {
-    // R-0023-18 (half: nobody can register them), R-0023-20
+    // R-0023-18 (half: they cannot be registered), R-0023-20
     // R-0023-21 (half: not advertised where it is not registered)
-    // R-0023-26 (half: no hook is honoured without the advertisement)
+    // R-0023-26 (half: no hook works without the advertisement)
     let server = without_conformance().await;
     let tester = tester(&server).await;
     let echo = json!({"id": "n", "typeId": "conformance.secret.echo", "config": {"secretId": "s"}});
@@ -165,7 +165,7 @@ async fn conformance_types_are_absent_when_disabled() {
 
 #[tokio::test]
 async fn fixtures_are_listed_only_when_supported() {
-    // R-0023-22 (half: without agents or conformance types they are not named)
+    // R-0023-22 (half: without agents or conformance types they are not listed)
     let fixtures = |server: TestServer| async move {
         let act = chain("conformance-act", &[mock(json!({"mockReasoning": true}))]);
         let hook = json!({"id": "h", "typeId": "core.identity", "config": {"memoryAction": "write-then-read"}});
@@ -209,9 +209,9 @@ async fn without_agents_no_agent_events_and_no_supervisors() {
 
 #[tokio::test]
 async fn capped_host_advertises_and_serves_only_that_version() {
-    // R-0039-11, R-0039-28 (half: a version brings all below it and nothing above)
-    // R-0044-11 (half: the kind is neither told nor used below version two)
-    // R-0040-16 (half: nothing is told of it below version three)
+    // R-0039-11, R-0039-28 (half: a version includes all lower ones and nothing above)
+    // R-0044-11 (half: the kind is neither advertised nor used below version 2)
+    // R-0040-16 (half: not advertised below version 3)
     let unsure = json!([{"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.2}]);
     for version in 1..=6 {
         let server = at_version(version).await;
@@ -248,7 +248,7 @@ async fn capped_host_advertises_and_serves_only_that_version() {
 
 #[tokio::test]
 async fn ancestry_gets_404_when_not_advertised() {
-    // R-0040-15 (half: 404 where it is not advertised, also for runs there are)
+    // R-0040-15 (half: 404 where it is not advertised, also for existing runs)
     let off = HostOptions {
         ancestry: false,
         ..HostOptions::default()
@@ -272,11 +272,11 @@ async fn ancestry_gets_404_when_not_advertised() {
             "{across}"
         );
         let run = server.start("w", &[noop("a")]).await;
-        let asked = server.get(&format!("/v1/runs/{run}/ancestry")).await;
+        let response = server.get(&format!("/v1/runs/{run}/ancestry")).await;
         if served {
-            asked.ok(200);
+            response.ok(200);
         } else {
-            asked.refused(404, "not_found");
+            response.refused(404, "not_found");
         }
         let api = server.get("/v1/openapi.json").await.ok(200);
         let described = api["paths"].get("/v1/runs/{runId}/ancestry").is_some();
@@ -344,7 +344,7 @@ async fn advertised_limits_match_the_engine() {
 
 #[tokio::test]
 async fn unserved_protocols_are_not_advertised() {
-    // R-0040-5 (half: no MCP tool is served), R-0040-6 (half: A2A is not spoken)
+    // R-0040-5 (half: no MCP tool is served), R-0040-6 (half: A2A is not served)
     // R-0039-18 (half: writes of siblings are advertised as advisory), R-0039-26
     // R-0044-9 (half: no capability names the status)
     let server = TestServer::new().await;

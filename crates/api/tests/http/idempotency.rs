@@ -1,4 +1,4 @@
-//! One key, one deed.
+//! Idempotency keys: one key, one mutation.
 
 use crate::test_server::{TestServer, hour, noop};
 use futures_util::future::join_all;
@@ -18,7 +18,7 @@ async fn repeated_request_gets_the_stored_response() {
     let first = server.post_with("/v1/runs", body, &key("k")).await;
     assert!(!first.headers.contains_key("openwop-idempotent-replay"));
     let made = first.ok(201);
-    // The same JSON, spelled differently.
+    // The same JSON, formatted differently.
     let spelled = r#"{ "inputs": {"b":2,"a":1}, "workflowId":"w" }"#;
     for _ in 0..5 {
         let again = server
@@ -40,7 +40,8 @@ async fn different_request_under_the_same_key_gets_409() {
         .post_with("/v1/runs", json!({"workflowId": "w"}), &key("k"))
         .await
         .ok(201);
-    // Looked up before it is judged: even a bad body is first of all another one.
+    // The key is checked before the body is validated: an invalid body is first of all a different
+    // request.
     for other in [
         json!({"workflowId": "w", "inputs": {"x": 1}}),
         json!({"bogus": 1}),
@@ -49,7 +50,7 @@ async fn different_request_under_the_same_key_gets_409() {
         reply.refused(409, "idempotency_key_mismatch");
         assert!(!reply.text.contains(first["runId"].as_str().unwrap()));
     }
-    // A key belongs to one operation, but the run in its path is part of the request.
+    // A key belongs to one operation, but the run id in the path is part of the request.
     let (a, b) = (
         server.start("x", &[hour("n")]).await,
         server.create("x").await,
@@ -127,7 +128,7 @@ async fn refusal_before_commit_is_replayed() {
         assert_eq!(reply.header("openwop-idempotent-replay"), "");
         first.push(reply.text);
     }
-    // Whatever changes meanwhile: a key stands for one answer.
+    // The stored response does not change, whatever changes in the meantime.
     server.register("later", &[noop("a")]).await;
     for ((method, path, body, status), text) in table.iter().zip(first) {
         let again = ask(method, path, body).await;
@@ -228,4 +229,37 @@ async fn workflow_registration_is_idempotent() {
     let again = put().await;
     assert_eq!(again.header("openwop-idempotent-replay"), "true");
     again.ok(201);
+}
+
+#[tokio::test]
+async fn vote_of_another_principal_under_the_same_key_is_not_swallowed() {
+    let server = TestServer::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate",
+        "config": {"requiredApprovals": 2}});
+    let run = server.start("pair", &[gate]).await;
+    let scopes = [Scope::ApprovalsRespond];
+    let (ana, ben) = (
+        server.new_key("default", &scopes).await,
+        server.new_key("default", &scopes).await,
+    );
+    let listed = format!("/v1/host/tandem/interrupts?runId={run}");
+    let listed = server.get(&listed).await.ok(200);
+    let interrupt = listed["interrupts"][0]["interruptId"].as_str().unwrap();
+    let body = json!({"resumeValue": {"action": "accept"}}).to_string();
+    let vote = async |by: &str, path: &str, key: &str| {
+        let key = [("idempotency-key", key)];
+        server.call_as(by, "POST", path, &key, body.clone()).await
+    };
+    let by_node = format!("/v1/runs/{run}/interrupts/gate");
+    let by_id = format!("/v1/host/tandem/interrupts/{interrupt}:resolve");
+    let first = vote(&ana, &by_node, "approve").await.ok(200);
+    let again = vote(&ana, &by_node, "approve").await;
+    assert_eq!(again.header("openwop-idempotent-replay"), "true");
+    assert_eq!(again.ok(200), first);
+    let refused = vote(&ben, &by_node, "approve").await;
+    refused.refused(409, "idempotency_key_mismatch");
+    let decided = vote(&ben, &by_id, "approve").await.ok(200);
+    assert_eq!(decided["status"], "completed");
+    let refused = vote(&ana, &by_id, "approve").await;
+    refused.refused(409, "idempotency_key_mismatch");
 }

@@ -1,4 +1,4 @@
-//! The inbox in a browser's hands: what it shows, what it takes, what it refuses and how it says so.
+//! The inbox as a browser uses it: what it shows, what it accepts, and how it reports refusals.
 
 use crate::test_server::{Reply, Stream, TestServer, chain, noop};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn hidden(html: &str, name: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-/// A browser in front of one question.
+/// A browser with one question open.
 pub(crate) struct InboxForm<'a> {
     server: &'a TestServer,
     pub(crate) cookie: String,
@@ -46,7 +46,7 @@ impl<'a> InboxForm<'a> {
         Self::of(server, &server.key, question).await
     }
 
-    /// Somebody else's desk.
+    /// The same with another person's key.
     pub(crate) async fn of(server: &'a TestServer, key: &str, question: &str) -> Self {
         let cookie = sign_in_as(server, key).await;
         let card = page(server, &cookie, &format!("/console/inbox/{question}")).await;
@@ -85,7 +85,7 @@ async fn questions(server: &TestServer) -> Vec<Value> {
     listed["interrupts"].as_array().unwrap().clone()
 }
 
-/// Starts a run of one asking node and gives the run and the question.
+/// Starts a run with one interrupt node and returns the run and the interrupt.
 pub(crate) async fn asking(server: &TestServer, id: &str, node: Value) -> (String, String) {
     let run = server.start(id, &[node, noop("after")]).await;
     let path = format!("/v1/host/tandem/interrupts?runId={run}");
@@ -127,10 +127,10 @@ async fn card_shows_question_and_next_steps() {
         "artifactData": {"amount": 5}});
     let (run, question) = asking(&server, "w", gate(config)).await;
     let form = InboxForm::at(&server, &question).await;
-    let asked = form
+    let response = form
         .send(&[("action", "ask"), ("comment", "Why five?")])
         .await;
-    assert_eq!(asked.status.as_u16(), 303);
+    assert_eq!(response.status.as_u16(), 303);
     let voted = form
         .send(&[("action", "accept"), ("comment", "fine")])
         .await;

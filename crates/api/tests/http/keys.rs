@@ -1,4 +1,4 @@
-//! Keys over HTTP: a secret once, never more power than the maker has.
+//! Keys over HTTP: a secret is shown once, and no key exceeds the permissions of its creator.
 
 use crate::test_server::{Reply, TestServer};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ async fn created_key_cannot_exceed_scopes_of_its_creator() {
     let reply = server.call_as(&weak, "POST", KEYS, &[], new_key).await;
     let details = reply.refused(403, "forbidden");
     assert_eq!(details["scopeRequired"], "runs:create");
-    // Rotating a stronger key would hand over its powers.
+    // Rotating a key with more scopes would hand over its scopes.
     let strong = server.identity().await.key_id;
     let rotate = format!("{KEYS}/{strong}:rotate");
     server
@@ -134,7 +134,7 @@ async fn created_key_cannot_outlive_its_creator() {
     let unsaid = json!({"name": "x", "scopes": []});
     let made = make(&server, secret, unsaid).await.ok(201);
     assert_eq!(made["expiresAt"], end, "not for ever");
-    // Nor by rotating itself, or another.
+    // Nor by rotating itself or another key.
     for target in [id, made["keyId"].as_str().unwrap()] {
         let path = format!("{KEYS}/{target}:rotate");
         let rotate = async |body: Value| {
@@ -173,13 +173,13 @@ async fn roles_and_principals_need_authority_to_assign() {
     assert_eq!(role.refused(403, "forbidden")["role"], "boss");
     let name = make(&server, clerk, with("principal", json!("cfo"))).await;
     name.refused(403, "forbidden");
-    // Nor by rotating a key that decides as somebody else.
+    // Nor by rotating a key that decides as another principal.
     let cfo = json!({"name": "cfo", "scopes": ["approvals:respond"], "principal": "cfo"});
     let cfo = make(&server, &server.key, cfo).await.ok(201);
     let path = format!("{KEYS}/{}:rotate", cfo["keyId"].as_str().unwrap());
     let rotated = server.call_as(clerk, "POST", &path, &[], "{}").await;
     rotated.refused(403, "forbidden");
-    // One that decides nothing may be rotated by whoever administers keys.
+    // A key that cannot decide may be rotated by anybody who administers keys.
     let robot = json!({"name": "ci", "scopes": []});
     let robot = make(&server, &server.key, robot).await.ok(201);
     let path = format!("{KEYS}/{}:rotate", robot["keyId"].as_str().unwrap());
@@ -187,7 +187,7 @@ async fn roles_and_principals_need_authority_to_assign() {
         .call_as(clerk, "POST", &path, &[], "{}")
         .await
         .ok(201);
-    // The scope for groups is a say over people, in the whole tenant only.
+    // The scope for groups permits assigning principals, but only for the whole tenant.
     let mut bound = NewKey::new("t", "default".into(), Scope::all().iter().copied());
     bound.workspace = Some("red".into());
     let bound = server.mint(bound).await;
@@ -247,7 +247,7 @@ async fn key_with_more_scopes_cannot_be_revoked() {
     .await;
     let equal = equal.ok(201)["keyId"].as_str().unwrap().to_owned();
     assert_eq!(revoke(&server, &weak, &equal).await.status.as_u16(), 204);
-    // Workspaces: a bound key reaches its own, a key of the tenant all of them.
+    // Workspaces: a bound key reaches its own workspace, an unbound key all of them.
     let mut bound = NewKey::new("t", "default".into(), scopes);
     bound.workspace = Some("red".into());
     let bound = server.mint(bound).await;
@@ -266,7 +266,7 @@ async fn key_with_more_scopes_cannot_be_revoked() {
         revoke(&server, &server.key, strong).await.status.as_u16(),
         204
     );
-    // Everybody may give up their own.
+    // Every key may revoke itself.
     let own = server
         .keyring
         .authenticate(&weak, server.now())
@@ -325,8 +325,116 @@ async fn configured_key_becomes_the_protected_key() {
     let configured = imported.unwrap();
     let reply = revoke(&server, &server.key, &configured.key_id).await;
     reply.refused(403, "forbidden");
-    // The one that was first is like any other now.
+    // The previously protected key is now like any other.
     let first = server.identity().await.key_id.to_string();
     let reply = revoke(&server, "a-secret-from-the-environment", &first).await;
     assert_eq!(reply.status.as_u16(), 204, "{reply:?}");
+}
+
+#[tokio::test]
+async fn maker_without_groups_scope_makes_keys_for_itself_only() {
+    let server = TestServer::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {
+        "requiredApprovals": 2, "tandem": {"noSelfApproval": true}}});
+    server.register("pay", &[gate]).await;
+    let mut mallory = NewKey::new(
+        "mallory",
+        "default".into(),
+        [
+            Scope::Keys,
+            Scope::RunsCreate,
+            Scope::RunsRead,
+            Scope::ApprovalsRespond,
+        ],
+    );
+    mallory.principal = Some("mallory".into());
+    let mallory = server.mint(mallory).await;
+    let body = json!({"workflowId": "pay"}).to_string();
+    let run = server
+        .call_as(&mallory, "POST", "/v1/runs", &[], body)
+        .await;
+    let run = run.ok(201)["runId"].as_str().unwrap().to_owned();
+    let path = format!("/v1/runs/{run}/interrupts/gate");
+    let new_key = json!({"name": "second", "scopes": ["approvals:respond"]});
+    let made = make(&server, &mallory, new_key).await.ok(201);
+    assert_eq!(made["principal"], "mallory");
+    let accept = json!({"resumeValue": {"action": "accept"}}).to_string();
+    for key in [mallory.as_str(), made["secret"].as_str().unwrap()] {
+        let refused = server
+            .call_as(key, "POST", &path, &[], accept.clone())
+            .await;
+        assert_eq!(refused.status.as_u16(), 403, "{refused:?}");
+    }
+    // Nor by taking over a key that starts runs.
+    let starter = server.new_key("default", &[Scope::RunsCreate]).await;
+    let now = server.now();
+    let starter = server.keyring.authenticate(&starter, now).await.unwrap();
+    let path = format!("{KEYS}/{}:rotate", starter.key_id);
+    let refused = server.call_as(&mallory, "POST", &path, &[], "").await;
+    refused.refused(403, "forbidden");
+    // Whoever decides who may decide makes new principals.
+    let new_key = json!({"name": "other", "scopes": ["approvals:respond"]});
+    let made = make(&server, &server.key, new_key).await.ok(201);
+    assert_eq!(made["principal"], made["keyId"]);
+}
+
+#[tokio::test]
+async fn repeated_request_makes_one_key_and_shows_its_secret_once() {
+    let server = TestServer::new().await;
+    let count = async || {
+        server.get(KEYS).await.ok(200)["keys"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let before = count().await;
+    let key = [("idempotency-key", "one-key")];
+    let body = json!({"name": "ci", "scopes": ["runs:read"]}).to_string();
+    let send = async |by: &str, path: &str, body: &str| {
+        server
+            .call_as(by, "POST", path, &key, body.to_owned())
+            .await
+    };
+    let made = send(&server.key, KEYS, &body).await.ok(201);
+    let secret = made["secret"].as_str().unwrap();
+    let rotate = format!("{KEYS}/{}:rotate", made["keyId"].as_str().unwrap());
+    let rotated = send(&server.key, &rotate, "{}").await.ok(201);
+    for (path, body, first) in [(KEYS, body.as_str(), &made), (&rotate, "{}", &rotated)] {
+        let again = send(&server.key, path, body).await;
+        assert_eq!(again.header("openwop-idempotent-replay"), "true");
+        let again = again.ok(201);
+        assert_eq!(again["keyId"], first["keyId"]);
+        assert_eq!(again["secret"], Value::Null);
+        assert!(again["message"].as_str().unwrap().contains("not stored"));
+    }
+    assert_eq!(count().await, before + 2);
+    server
+        .call_as(secret, "GET", "/v1/runs", &[], "")
+        .await
+        .ok(200);
+    let other = server.new_key("default", Scope::all()).await;
+    let refused = send(&other, KEYS, &body).await;
+    refused.refused(409, "idempotency_key_mismatch");
+}
+
+#[tokio::test]
+async fn principal_of_the_protected_key_is_named_by_itself_only() {
+    let server = TestServer::new().await;
+    let first = server.identity().await;
+    // Fewer scopes: of keys made in one millisecond the one with the most is protected.
+    let scopes = Scope::all().iter().copied().filter(|s| *s != Scope::Test);
+    let admin = NewKey::new("admin", "default".into(), scopes);
+    let admin = server.mint(admin).await;
+    let named = json!({"name": "x", "scopes": ["runs:read"], "principal": first.principal});
+    let refused = make(&server, &admin, named.clone()).await;
+    refused.refused(403, "forbidden");
+    let weak = make(&server, &server.key, named).await.ok(201);
+    let rotate = format!("{KEYS}/{}:rotate", weak["keyId"].as_str().unwrap());
+    let refused = server.call_as(&admin, "POST", &rotate, &[], "").await;
+    refused.refused(403, "forbidden");
+    let rotate = format!("{KEYS}/{}:rotate", first.key_id);
+    let successor = server.post(&rotate, json!({})).await.ok(201);
+    let successor = successor["secret"].as_str().unwrap();
+    let revoked = revoke(&server, successor, &first.key_id).await;
+    assert_eq!(revoked.status.as_u16(), 204);
 }

@@ -1,7 +1,8 @@
-//! Signed links: a credential that works once, for one question, and is told to nobody else.
+//! Signed links: a credential that works once, for one interrupt, and is not disclosed elsewhere.
 
 use crate::test_server::TestServer;
 use serde_json::{Value, json};
+use tandem_access::{NewKey, Scope};
 
 fn gate() -> Value {
     json!({"id": "gate", "typeId": "core.approvalGate", "config": {"timeoutMs": 60_000}})
@@ -11,7 +12,7 @@ fn accept() -> Value {
     json!({"resumeValue": {"action": "accept"}})
 }
 
-/// A run that waits, and the path of the link to its question.
+/// A waiting run, and the path of the link to its interrupt.
 async fn waiting(server: &TestServer) -> (String, String) {
     let run = server.start("gated", &[gate()]).await;
     let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
@@ -122,4 +123,36 @@ async fn timeout_resolution_has_no_decider() {
         .await;
     let details = by_node.refused(409, "interrupt_already_resolved");
     assert_eq!(details["decidedBy"], Value::Null);
+}
+
+#[tokio::test]
+async fn link_ends_with_the_keys_of_whom_it_was_issued_to() {
+    let server = TestServer::new().await;
+    let run = server.start("gated", &[gate()]).await;
+    let link_of = async |key: &str| {
+        let path = format!("/v1/runs/{run}");
+        let snapshot = server.call_as(key, "GET", &path, &[], "").await.ok(200);
+        let path = snapshot["interrupt"]["callbackUrl"].as_str().unwrap();
+        path.to_owned()
+    };
+    let new_key = async |scopes: &[Scope]| {
+        let mut new = NewKey::new("ana", "default".into(), scopes.iter().copied());
+        new.principal = Some("ana".into());
+        server.mint(new).await
+    };
+    let scopes = [Scope::RunsRead, Scope::ApprovalsRespond];
+    let first = new_key(&scopes).await;
+    let path = link_of(&first).await;
+    server.call_as("", "GET", &path, &[], "").await.ok(200);
+    let reader = new_key(&[Scope::RunsRead]).await;
+    server.revoke(&first).await;
+    let refused = follow(&server, &path, accept(), &[]).await;
+    refused.refused(403, "forbidden");
+    server.call_as("", "GET", &path, &[], "").await.ok(200);
+    server.revoke(&reader).await;
+    let looked = server.call_as("", "GET", &path, &[], "").await;
+    looked.refused(403, "forbidden");
+    // A rotated key is the same principal, so its links go on.
+    new_key(&scopes).await;
+    follow(&server, &path, accept(), &[]).await.ok(200);
 }

@@ -1,5 +1,5 @@
-//! The doors from outside: a router over a runtime and a store in memory. One binary, so that it
-//! links once.
+//! Tests of the HTTP API: a router over a runtime and a store in memory. One binary, so that it is
+//! linked once.
 
 mod ancestry;
 mod approvers;
@@ -16,6 +16,7 @@ mod host_options;
 mod idempotency;
 mod inbox;
 mod keys;
+mod known_secrets;
 mod links;
 mod mock_providers;
 mod models;
@@ -32,6 +33,7 @@ mod tenancy;
 mod test_seams;
 mod test_server;
 mod tools;
+mod votes;
 mod webhooks;
 mod workspace_isolation;
 mod workspaces;

@@ -1,5 +1,5 @@
-//! Mock providers seen from outside: who may name one, what a reader of each stream is told, what
-//! the record keeps and a replay tells again.
+//! Mock providers over HTTP: who may select one, what each stream mode shows, what is recorded, and
+//! what a replay returns.
 
 use crate::test_server::{Frame, Stream, TestServer, chain};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ async fn messages_stream_sends_each_token_and_then_ends() {
     let cost = &snapshot["metrics"]["openwopCost"];
     assert_eq!(cost["tokens"], json!({"input": 5, "output": 4}));
     assert_eq!(cost["provider"], "mock");
-    // Where a reader left off, it goes on.
+    // A reader resumes after its last event.
     let after = received[1].id;
     let rest = open(&server, &run, "?streamMode=messages", after)
         .await
@@ -147,7 +147,7 @@ async fn each_stream_mode_shows_chunks_in_its_own_form() {
         ]
     );
     assert_eq!(texts(&mixed).concat(), "Hello world!");
-    // A batch is made of whole events.
+    // A batch contains whole events.
     let batched = frames(&server, &run, "?streamMode=messages&bufferMs=5000").await;
     assert_eq!(shown(&batched), ["batch"]);
     assert_eq!(batched[0].id, Some(5));

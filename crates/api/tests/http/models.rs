@@ -1,5 +1,5 @@
-//! Nodes that ask a model, seen from outside: the conformance suite's model, what clients are told,
-//! and what a replay does when the model has changed its mind.
+//! Model nodes over HTTP: the conformance suite's mock model, the events clients see, and a replay
+//! when the model now answers differently.
 
 use crate::test_server::{TestServer, chain, noop};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn run_with_program(program: Value) -> (TestServer, String) {
     (server, run)
 }
 
-/// Types of the events about the node, and the payload of each.
+/// Types and payloads of the node's events.
 async fn events(server: &TestServer, run: &str) -> Vec<(String, Value)> {
     let log = server.log(run).await;
     let events = log["events"].as_array().unwrap().iter();
@@ -178,7 +178,7 @@ async fn replay_fails_when_the_model_now_refuses() {
     });
     assert_eq!(events[4].1, expected);
     assert_eq!(server.log(&run).await, before, "the source is only read");
-    // Nothing is programmed any more, so the record speaks for itself, twice alike.
+    // No answer is programmed now, so the replay uses the record, with the same result twice.
     let again = server.post(&path, body).await.ok(201);
     let again = again["runId"].as_str().unwrap();
     let diff = server

@@ -1,4 +1,4 @@
-//! What is taken in can be read back: values nest no deeper than the log can hold.
+//! Accepted values can be read back: they nest no deeper than the log can store.
 
 use crate::test_server::{TestServer, chain, noop};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |value, _| json!([value]))
 }
 
-/// Everything there is to read about a run.
+/// Reads every view of a run.
 async fn read_everything(server: &TestServer, run: &str) {
     for path in [
         "",

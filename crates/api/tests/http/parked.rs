@@ -1,4 +1,4 @@
-//! Work that keeps failing is shown to the tenant it belongs to; readiness says why the host cannot work.
+//! Parked work is shown to its own tenant; readiness names the reason why the host cannot work.
 
 use crate::test_server::{TestServer, hour};
 use serde_json::json;

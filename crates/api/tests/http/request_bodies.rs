@@ -1,4 +1,4 @@
-//! Bodies are closed, bounded and exact.
+//! Request bodies are closed, limited and strict.
 
 use crate::test_server::{TestServer, chain, noop};
 use axum::body::Body;
@@ -77,8 +77,8 @@ async fn array_body_is_refused_by_every_route() {
     let server = TestServer::new().await;
     let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
     let run = server.start("g", &[gate]).await;
-    let asked = server.get("/v1/host/tandem/interrupts").await.ok(200);
-    let id = asked["interrupts"][0]["interruptId"].as_str().unwrap();
+    let inbox = server.get("/v1/host/tandem/interrupts").await.ok(200);
+    let id = inbox["interrupts"][0]["interruptId"].as_str().unwrap();
     let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     let token = snapshot["interrupt"]["interruptToken"].as_str().unwrap();
     let accept = json!({"action": "accept"});
@@ -127,8 +127,8 @@ async fn array_body_is_refused_by_every_route() {
 
 #[tokio::test]
 async fn valid_create_returns_status_and_event_urls() {
-    // R-0040-5 (half: a trace that comes in is taken up)
-    // R-0040-6 (half: a trace that comes in is taken up): whoever starts a run, it goes on with the caller's trace.
+    // R-0040-5 (half: an incoming trace is continued)
+    // R-0040-6 (half: an incoming trace is continued): every run continues the trace of its caller.
     let server = TestServer::new().await;
     server.register("w", &[noop("a")]).await;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

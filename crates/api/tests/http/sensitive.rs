@@ -1,5 +1,6 @@
-//! What an author marked as sensitive is masked in everything a reader gets.
+//! Values marked as sensitive are masked in every response.
 
+use crate::console::{page, sign_in};
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
     let server = TestServer::new().await;
     let gets = |id: &str| node(id, "core.getVariable", json!({"name": "note"}));
     let sets = node("sets", "core.setVariable", json!({"name": "note"}));
-    // Put out by one last node as it is, and by two under their names.
+    // Returned flat by a single last node, and under their names by two.
     for (workflow, nodes, edges) in [
         ("one", vec![gets("gets"), sets.clone()], true),
         ("two", vec![gets("left"), gets("right")], false),
@@ -27,8 +28,8 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
         }
         let path = format!("/v1/host/tandem/workflows/{workflow}");
         server.put(&path, document).await.ok(201);
-        let asked = json!({"workflowId": workflow, "inputs": {"note": SECRET}});
-        let run = server.post("/v1/runs", asked).await.ok(201);
+        let request = json!({"workflowId": workflow, "inputs": {"note": SECRET}});
+        let run = server.post("/v1/runs", request).await.ok(201);
         let run = run["runId"].as_str().expect("an id").to_owned();
         let log = server.log(&run).await.to_string();
         assert!(log.contains("run.completed"), "{log}");
@@ -39,8 +40,8 @@ async fn sensitive_variable_is_masked_in_downstream_outputs() {
     }
 }
 
-/// A workflow that is given the secret, with nodes of one's own.
-fn secretive(id: &str, nodes: Value, edges: Value) -> Value {
+/// A workflow with the secret as input and the given nodes.
+fn workflow_with_secret(id: &str, nodes: Value, edges: Value) -> Value {
     let mut document = chain(id, &[]);
     document["nodes"] = nodes;
     document["edges"] = edges;
@@ -53,7 +54,7 @@ fn bound(mut node: Value, port: &str, binding: Value) -> Value {
     node
 }
 
-/// Everything a reader can ask for about a run.
+/// Every response about a run.
 async fn shown(server: &TestServer, run: &str) -> Vec<String> {
     let mut shown = vec![server.log(run).await.to_string()];
     for path in [
@@ -74,8 +75,8 @@ async fn run_of(server: &TestServer, document: Value) -> String {
     let id = document["id"].as_str().expect("an id").to_owned();
     let path = format!("/v1/host/tandem/workflows/{id}");
     server.put(&path, document).await.ok(201);
-    let asked = json!({"workflowId": id, "inputs": {"s": SECRET}});
-    let run = server.post("/v1/runs", asked).await.ok(201);
+    let request = json!({"workflowId": id, "inputs": {"s": SECRET}});
+    let run = server.post("/v1/runs", request).await.ok(201);
     run["runId"].as_str().expect("an id").to_owned()
 }
 
@@ -93,7 +94,7 @@ async fn sensitive_values_are_masked_in_every_destination() {
     let keeps = node("keeps", "core.setVariable", json!({"name": "copy"}));
     let cases = [
         ("root", json!([plain("a")]), json!([])),
-        // A node by the name of the port it has.
+        // A node with the same name as its port.
         ("named", json!([plain("s")]), json!([])),
         (
             "start",
@@ -120,7 +121,8 @@ async fn sensitive_values_are_masked_in_every_destination() {
     ];
     for (id, nodes, edges) in cases {
         for mode in ["mask", "hash", "omit"] {
-            let mut document = secretive(&format!("{id}-{mode}"), nodes.clone(), edges.clone());
+            let mut document =
+                workflow_with_secret(&format!("{id}-{mode}"), nodes.clone(), edges.clone());
             document["metadata"] = json!({"complianceConfig": {"maskingMode": mode}});
             let run = run_of(&server, document).await;
             let shown = shown(&server, &run).await;
@@ -145,7 +147,7 @@ async fn values_without_sensitive_input_are_shown() {
         ),
     ]);
     let edges = json!([edge("e", "gets", "puts", ("none", "none"))]);
-    let run = run_of(&server, secretive("public", nodes, edges)).await;
+    let run = run_of(&server, workflow_with_secret("public", nodes, edges)).await;
     let seen = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     assert_eq!(seen["outputs"], json!({"value": "for everyone"}));
     assert_eq!(
@@ -172,7 +174,7 @@ async fn child_run_and_its_fork_mask_inherited_sensitive_values() {
         bound(node("after", "core.noop", json!({})), "x", reads),
     ]);
     let edges = json!([edge("e", "calls", "after", ("none", "none"))]);
-    let parent = run_of(&server, secretive("parent", nodes, edges)).await;
+    let parent = run_of(&server, workflow_with_secret("parent", nodes, edges)).await;
     server.advance(1).await;
     let seen = server.get(&format!("/v1/runs/{parent}")).await.ok(200);
     assert_eq!(seen["status"], "completed", "{seen}");
@@ -187,4 +189,99 @@ async fn child_run_and_its_fork_mask_inherited_sensitive_values() {
             assert!(!text.contains(SECRET), "{text}");
         }
     }
+}
+
+#[tokio::test]
+async fn errors_of_nodes_given_sensitive_values_do_not_show_them() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    let secret = || json!({"type": "variable", "variableName": "s"});
+    let delay = || bound(node("n", "core.delay", json!({})), "delayMs", secret());
+    let mut going_on = delay();
+    going_on["settings"] = json!({"onError": "continue"});
+    let mut child = chain("fails", &[]);
+    child["nodes"] = json!([bound(
+        node("n", "core.delay", json!({})),
+        "delayMs",
+        json!({"type": "variable", "variableName": "given"})
+    )]);
+    child["variables"] = json!([{"name": "given", "type": "string"}]);
+    let path = "/v1/host/tandem/workflows/fails";
+    server.put(path, child).await.ok(201);
+    let mapping = json!({"workflowId": "fails", "inputMapping": {"given": "s"}});
+    let unreachable = node("n", "vendor.tandem.http", json!({"body": "x"}));
+    let write = node("n", "core.channelWrite", json!({"channelName": "c"}));
+    for (id, nodes, code) in [
+        ("delay", delay(), "validation_error"),
+        ("going-on", going_on, ""),
+        ("write", bound(write, "value", secret()), "validation_error"),
+        ("url", bound(unreachable, "url", secret()), ""),
+        (
+            "calls",
+            node("n", "core.subWorkflow", mapping),
+            "child_failed",
+        ),
+    ] {
+        let mut document = workflow_with_secret(id, json!([nodes]), json!([]));
+        document["channels"] = json!({"c": {"reducer": "merge"}});
+        let run = run_of(&server, document).await;
+        server.advance(1).await;
+        let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+        if !code.is_empty() {
+            assert_eq!(snapshot["status"], "failed", "{snapshot}");
+            assert_eq!(snapshot["error"]["code"], code, "{snapshot}");
+        }
+        let mut texts = shown(&server, &run).await;
+        for path in [
+            format!("/console/runs/{run}"),
+            format!("/console/runs/{run}/at/3"),
+        ] {
+            texts.push(page(&server, &cookie, &path).await.text);
+        }
+        for text in texts {
+            // Pages write the apostrophe in another way.
+            assert!(!text.contains("own words"), "{id}: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn memory_written_from_sensitive_values_is_masked_for_readers() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    let put = |id: &str, config: Value| {
+        let mut whole = json!({"action": "put", "key": id});
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(config.as_object().unwrap().clone());
+        node(id, "vendor.tandem.memory", whole)
+    };
+    let reads = node(
+        "reads",
+        "vendor.tandem.memory",
+        json!({"action": "get", "key": "hidden", "output": "s"}),
+    );
+    let nodes = json!([
+        put("hidden", json!({"valueFrom": "s"})),
+        put("open", json!({"value": "for everyone"})),
+        reads,
+    ]);
+    let none = ("none", "none");
+    let edges = json!([
+        edge("e", "hidden", "open", none),
+        edge("f", "open", "reads", none)
+    ]);
+    let run = run_of(&server, workflow_with_secret("remembers", nodes, edges)).await;
+    let path = format!("/v1/host/tandem/runs/{run}/memory");
+    let memory = server.get(&path).await.ok(200);
+    let value_of = |key: &str| {
+        let mut entries = memory["entries"].as_array().unwrap().iter();
+        entries.find(|e| e["key"] == key).unwrap()["value"].clone()
+    };
+    assert_eq!(value_of("hidden"), "[REDACTED]");
+    assert_eq!(value_of("open"), "for everyone");
+    let page = page(&server, &cookie, &format!("/console/runs/{run}/at/9")).await;
+    assert!(page.text.contains("for everyone"), "{}", page.text);
+    assert!(!page.text.contains("own words"), "{}", page.text);
 }

@@ -1,4 +1,4 @@
-//! What a run looks like as a trace, and what is counted.
+//! A run's trace spans, and the metrics.
 
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};
@@ -27,13 +27,16 @@ async fn interrupt_span_lasts_from_request_to_resolution() {
     let run = server.create("careful").await;
     let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
     let open = spans(&server, &run).await;
-    let asked = named(&open, "openwop.interrupt");
-    assert_eq!(asked["endedAt"], Value::Null);
-    assert_eq!(asked["attributes"]["openwop.interrupt_kind"], "approval");
+    let interrupt = named(&open, "openwop.interrupt");
+    assert_eq!(interrupt["endedAt"], Value::Null);
+    assert_eq!(
+        interrupt["attributes"]["openwop.interrupt_kind"],
+        "approval"
+    );
     let id = &snapshot["interrupt"]["interruptId"];
-    assert_eq!(&asked["attributes"]["openwop.interrupt_id"], id);
+    assert_eq!(&interrupt["attributes"]["openwop.interrupt_id"], id);
     let node = named(&open, "openwop.node.core.approvalGate");
-    assert_eq!(asked["parentSpanId"], node["spanId"]);
+    assert_eq!(interrupt["parentSpanId"], node["spanId"]);
 
     let accept = json!({"resumeValue": {"action": "accept"}});
     let path = format!("/v1/runs/{run}/interrupts/gate");

@@ -1,4 +1,4 @@
-//! What takes room is told to the tenant it belongs to.
+//! The storage report covers only its own tenant.
 
 use crate::test_server::{TestServer, hour, noop};
 use serde_json::json;

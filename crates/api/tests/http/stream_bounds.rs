@@ -1,5 +1,4 @@
-//! Streams and polls: how many there may be, and that they end with the key or session they were
-//! opened with.
+//! Streams and polls: how many may be open, and that they end with their key or session.
 
 use crate::console::{page, sign_in};
 use crate::test_server::{Stream, TestServer, hour};
@@ -33,7 +32,7 @@ async fn follow(server: &TestServer, key: &str, run: &str) -> Stream {
     Stream::open(address, &path, &[("authorization", &bearer)]).await
 }
 
-/// Reads to the end; whether the stream said why it ended.
+/// Reads to the end; returns whether the stream gave the reason.
 async fn ends_with_reason(stream: &mut Stream) -> bool {
     let mut has_reason = false;
     while let Some(line) = stream.line().await {
@@ -116,7 +115,7 @@ async fn a_revoked_key_ends_the_streams_of_its_sessions() {
     let now = server.now();
     let by = server.identity().await.actor();
     let tenant = TenantId::new("default");
-    // As its route does, which a key cannot be used for on itself and then be asked again.
+    // Revoked like its route does it; over HTTP the key could not be used for the next request.
     server
         .keyring
         .revoke(&tenant, &own, &by, now)
@@ -171,7 +170,7 @@ async fn streams_are_limited_per_key_and_in_total() {
         (&"key".into(), &2.into())
     );
     assert!(!refused.header("retry-after").is_empty());
-    // A poll that waits counts as well; one that has something to tell does not.
+    // A waiting poll counts as well; one that returns at once does not.
     let head = server.log(&run).await["lastEventSeq"].as_u64().unwrap();
     let waiting = format!("{path}/poll?lastSequence={head}&timeout=1");
     let poll = server.call_as(&first, "GET", &waiting, &[], "").await;
@@ -187,13 +186,13 @@ async fn streams_are_limited_per_key_and_in_total() {
     let refused = server.call_as(&second, "GET", &path, &[], "").await;
     let details = refused.refused(429, "rate_limited");
     assert_eq!(details["scope"], "global");
-    // Who hangs up makes room.
+    // A closed connection frees its place.
     drop(open);
     let mut again = reopened(&server, &first, &run).await;
     again.next().await.unwrap();
 }
 
-/// The host hears of a reader that hung up a moment later.
+/// The host notices a disconnected reader with a short delay.
 async fn reopened(server: &TestServer, key: &str, run: &str) -> Stream {
     loop {
         let stream = follow(server, key, run).await;

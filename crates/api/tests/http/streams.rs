@@ -1,4 +1,4 @@
-//! Streams and polls: nothing missed, nothing twice, the end at the end.
+//! Streams and polls: no event is missed or repeated, and the stream ends after the terminal event.
 
 use crate::test_server::{Frame, Stream, TestServer, hour, noop};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ async fn each_stream_mode_shows_its_own_events() {
     assert!(values.iter().all(|f| f.event == "state.snapshot"));
     assert_eq!(values.last().unwrap().data["status"], "completed");
     assert_eq!(values[0].data["status"], "running");
-    // A returning reader of values first sees where it left off.
+    // A `values` stream that resumes first sends the state at its position.
     let resumed = frames(
         &server,
         address,
@@ -158,7 +158,7 @@ async fn batch_is_flushed_when_the_run_ends() {
     let server = TestServer::new().await;
     let address = server.listen().await;
     let run = server.start("w", &[hour("a"), noop("b")]).await;
-    // The window never closes by itself during the test.
+    // The window does not close during the test.
     let mut stream = open(
         &server,
         address,

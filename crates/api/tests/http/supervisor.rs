@@ -1,5 +1,4 @@
-//! A supervised run from outside: what discovery promises, what its page shows, and a held decision
-//! in the inbox.
+//! Supervised runs over HTTP: discovery, the run page, and a held decision in the inbox.
 
 use crate::console::{page, sign_in};
 use crate::test_server::{TestServer, chain, hour};
@@ -139,7 +138,7 @@ async fn discovery_advertises_agent_capabilities() {
 
 #[tokio::test]
 async fn agent_events_are_logged_where_agents_are_supported() {
-    // R-0023-8 (half: with agents they are heard)
+    // R-0023-8 (half: with agents, the events are emitted)
     let server = TestServer::new().await;
     let mock = json!({"id": "act", "typeId": "core.conformance.mock-agent",
         "config": {"mockReasoning": true, "mockDecision": {"decision": 1}}});
@@ -260,7 +259,7 @@ async fn low_confidence_decision_is_accepted_by_bare_value() {
     assert_eq!(ended["status"], "completed");
 }
 
-/// A supervisor of no test workflow, whose decision arrives at its port.
+/// A workflow outside the conformance tests whose supervisor gets its decision at a port.
 fn workflow_with_decision(decision: &Value) -> Value {
     let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "config": {}});
     let send = json!({"id": "send", "typeId": "core.dispatch", "config": {}});
@@ -271,7 +270,7 @@ fn workflow_with_decision(decision: &Value) -> Value {
 
 #[tokio::test]
 async fn production_supervisor_executes_only_given_decisions() {
-    // R-0039-3 (half: nothing of it happens)
+    // R-0039-3 (half: the decision is not executed)
     let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["worker"], "confidence": 0.1});
     let table = [
         (json!({"kind": "terminate", "reason": "mine"}), "completed"),

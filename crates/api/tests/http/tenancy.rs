@@ -1,4 +1,4 @@
-//! Who sees what: credentials, scopes, tenants, workspaces, rates.
+//! Access: credentials, scopes, tenants, workspaces, rates.
 
 use crate::test_server::{TestServer, chain, hour, noop};
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn invalid_credential_gets_the_same_401_everywhere() {
             assert!(!reply.text.contains("53c7"));
         }
     }
-    // The body is not even looked at.
+    // The body is not validated.
     server
         .call_as("", "POST", "/v1/runs", &[], "{bad")
         .await
@@ -120,14 +120,14 @@ async fn test_and_live_keys_have_separate_data() {
     across.refused(403, "run_forbidden");
     let back = server.get(&format!("/v1/runs/{tested}")).await;
     back.refused(403, "run_forbidden");
-    // Both kinds of key belong to the tenant; only live ones see them all.
+    // Both kinds of key belong to the tenant; only a live key sees all of them.
     let count = |keys: serde_json::Value| keys["keys"].as_array().map(Vec::len);
     let all = server.get("/v1/host/tandem/keys").await.ok(200);
     let own = ask("GET", "/v1/host/tandem/keys", String::new()).await;
     assert_eq!((count(all), count(own.ok(200))), (Some(2), Some(1)));
 }
 
-/// Every operation that names a run or a question is walked, so that a new one is not forgotten.
+/// Covers every operation that names a run or an interrupt, so that a new one is not forgotten.
 #[tokio::test]
 async fn test_key_gets_a_hint_for_a_live_run_and_other_tenants_get_404() {
     let server = TestServer::new().await;
@@ -185,7 +185,7 @@ async fn test_key_gets_a_hint_for_a_live_run_and_other_tenants_get_404() {
         walked >= 15,
         "only {walked} operations name a run or a question"
     );
-    // What it cannot see in another workspace it does not learn of with the other kind of key either.
+    // A key bound to another workspace gets no hint about the other kind of key.
     let mut new = NewKey::new("t", "default".into(), Scope::all().iter().copied());
     (new.test, new.workspace) = (true, Some("blue".into()));
     let bound = server.mint(new).await;
@@ -254,7 +254,7 @@ async fn rate_limited_request_gets_retry_after() {
     assert_eq!(reply.header("retry-after"), "1");
     assert!(details["retryAfterMs"].as_u64().unwrap() <= 1000);
     assert_eq!(details["scope"], "key");
-    // Another key has its own bucket, and discovery has none.
+    // Another key has its own bucket, and discovery is not limited.
     let other = server.new_key("default", Scope::all()).await;
     server
         .call_as(&other, "GET", "/v1/runs", &[], "")
@@ -315,5 +315,40 @@ async fn listing_pages_return_each_run_once() {
     for bad in ["limit=0", "limit=201", "cursor=x", "status=odd", "tag=x"] {
         let reply = server.get(&format!("/v1/runs?{bad}")).await;
         reply.refused(400, "validation_error");
+    }
+}
+
+#[tokio::test]
+async fn cursor_tells_nothing_about_runs_of_others() {
+    let server = TestServer::new().await;
+    server.register("w", &[noop("a")]).await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
+    server.register("asks", &[gate]).await;
+    let other = server.new_key("tenant2", Scope::all()).await;
+    for workflow in ["w", "w", "asks", "asks"] {
+        server.create(workflow).await;
+    }
+    for (path, list, id) in [
+        ("/v1/runs", "runs", "runId"),
+        ("/v1/host/tandem/interrupts", "interrupts", "interruptId"),
+    ] {
+        let first = server.get(&format!("{path}?limit=1")).await.ok(200);
+        let cursor = first["nextCursor"].as_str().unwrap().to_owned();
+        server.create("asks").await;
+        let again = server.get(&format!("{path}?limit=2")).await.ok(200);
+        assert_eq!(again[list][1][id], first[list][0][id]);
+        assert_eq!(
+            again["nextCursor"], cursor,
+            "it names the last item, whatever was created since"
+        );
+        let next = format!("{path}?limit=1&cursor={cursor}");
+        server.get(&next).await.ok(200);
+        let foreign = server.call_as(&other, "GET", &next, &[], "").await;
+        foreign.refused(400, "validation_error");
+        for old in ["r5", "c", "c%FF"] {
+            let path = format!("{path}?cursor={old}");
+            let reply = server.get(&path).await;
+            reply.refused(400, "validation_error");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The registry and the test seams.
+//! The registry and the test routes.
 
 use crate::test_server::{TestServer, chain, hour, noop};
 use serde_json::json;

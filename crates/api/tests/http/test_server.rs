@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! The test server: router, runtime and in-memory store.
 
 use crate::webhooks::RecordingWebhookSender;
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use tandem_api::{ApiConfig, Host, HttpSettings, VerbRouter, router};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::audit::{AuditKey, AuditSigner};
 use tandem_runtime::{
-    AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Runtime, RuntimeConfig,
+    AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Redactor, Runtime, RuntimeConfig,
 };
 use tandem_store::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -32,7 +32,7 @@ impl Perform for NoopEffects {
     }
 }
 
-/// One that is told of, and the conformance suite's.
+/// One advertised provider, and the conformance suite's.
 fn providers() -> Providers {
     let acme = Provider {
         default_model: Some("large".to_owned()),
@@ -45,7 +45,7 @@ fn providers() -> Providers {
     Providers::from_iter([("acme".to_owned(), acme), (MOCK_PROVIDER.to_owned(), mock)])
 }
 
-/// Signs links as the doors do.
+/// Signs links like the server does.
 pub(crate) fn signer() -> LinkSigner {
     LinkSigner::new(vec![b"secret".to_vec()])
 }
@@ -63,11 +63,13 @@ pub(crate) struct TestServer {
     pub(crate) stopping: watch::Sender<bool>,
 }
 
-/// What an options may switch.
+/// Options of the host under test.
 pub(crate) struct HostOptions {
     pub(crate) agents: AgentPolicy,
     pub(crate) conformance: bool,
     pub(crate) ancestry: bool,
+    /// Secrets the host knows.
+    pub(crate) redactor: Redactor,
 }
 
 impl Default for HostOptions {
@@ -76,6 +78,7 @@ impl Default for HostOptions {
             agents: AgentPolicy::default(),
             conformance: true,
             ancestry: true,
+            redactor: Redactor::default(),
         }
     }
 }
@@ -96,7 +99,7 @@ impl Reply {
         self.headers.get(name).map_or("", |v| v.to_str().unwrap())
     }
 
-    /// Asserts a refusal in the closed envelope and gives its details.
+    /// Asserts a refusal in the closed envelope and returns its details.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status.as_u16(), status, "{self:?}");
@@ -125,7 +128,7 @@ impl TestServer {
         Self::build(settings, HostOptions::default()).await
     }
 
-    /// A host whose options has his own mind about agents.
+    /// A host with its own agent policy.
     pub(crate) async fn with_agent_policy(agents: AgentPolicy) -> Self {
         let options = HostOptions {
             agents,
@@ -152,6 +155,7 @@ impl TestServer {
             webhook_sender: Some(Arc::clone(&webhook_sender) as Arc<_>),
             agents: options.agents,
             conformance: options.conformance,
+            redactor: options.redactor,
             providers: providers(),
             ..RuntimeConfig::new(store, Arc::new(NoopEffects))
         };
@@ -208,6 +212,16 @@ impl TestServer {
         let now = self.runtime.clock().now();
         let (_, secret) = self.keyring.mint(new, &Actor::host(), now).await.unwrap();
         secret.expose().to_owned()
+    }
+
+    /// Revokes the key with this secret.
+    pub(crate) async fn revoke(&self, secret: &str) {
+        let now = self.runtime.clock().now();
+        let identity = self.keyring.authenticate(secret, now).await.unwrap();
+        let (tenant, id) = (identity.key_tenant(), &identity.key_id);
+        let by = Actor::host();
+        let revoked = self.keyring.revoke(&tenant, id, &by, now).await;
+        assert_eq!(revoked, Ok(true));
     }
 
     pub(crate) async fn identity(&self) -> Identity {
@@ -294,7 +308,7 @@ impl TestServer {
             .ok(200)
     }
 
-    /// Moves the clock and waits until everything due is done.
+    /// Moves the clock and waits until all due work is done.
     pub(crate) async fn advance(&self, seconds: u64) {
         let body = json!({"advanceSeconds": seconds});
         let moved = self.post("/v1/host/tandem/test/clock", body).await.ok(200);
@@ -305,7 +319,7 @@ impl TestServer {
         self.runtime.clock().now()
     }
 
-    /// A real listener, for what must be read while it is written.
+    /// A real listener, for responses that are read while they are written.
     pub(crate) async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -364,7 +378,7 @@ pub(crate) struct Frame {
 impl Stream {
     pub(crate) async fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
         let mut socket = TcpStream::connect(address).await.unwrap();
-        // HTTP/1.0 spares the test the chunked encoding.
+        // HTTP/1.0 avoids the chunked encoding.
         let mut request = format!("GET {path} HTTP/1.0\r\nhost: test\r\n");
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));

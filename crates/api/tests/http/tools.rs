@@ -1,4 +1,4 @@
-//! Tools where the operator configured no server: nothing is claimed, and a call says so.
+//! Tools without a configured server: none are advertised, and a call fails with that reason.
 
 use crate::test_server::{TestServer, chain};
 use serde_json::json;

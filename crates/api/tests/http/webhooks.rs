@@ -1,4 +1,5 @@
-//! Webhooks over HTTP: a secret once, nobody else's events, nothing after the end.
+//! Webhooks over HTTP: a secret is shown once, only own events are delivered, and nothing is
+//! delivered after deletion.
 
 use crate::console::{csrf, page, sign_in};
 use crate::test_server::{Reply, TestServer, noop, signer};
@@ -7,19 +8,19 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use tandem_access::{Keyring, LinkClaims, LinkIntent, NewKey, Scope};
-use tandem_record::{Event, Partition, Timestamp, Webhook, WebhookId};
-use tandem_runtime::{Announcement, Fault, WebhookDelivery, WebhookSender};
+use tandem_record::{Event, Owner, Partition, Timestamp, Webhook, WebhookId};
+use tandem_runtime::{Announcement, Fault, StarterAccess, WebhookDelivery, WebhookSender};
 use tandem_wire::v1::callback::{self, CallbackNotification};
 use tandem_wire::v1::project::SignedLink;
 
 const HOOKS: &str = "/v1/webhooks";
 const OWN: &str = "/v1/host/tandem/webhooks";
 
-/// Takes everything for targets outside, and remembers it.
+/// Accepts every delivery and records it.
 #[derive(Default)]
 pub(crate) struct RecordingWebhookSender {
     pub(crate) taken: Mutex<Vec<(WebhookId, String)>>,
-    /// Address and body of each announcement.
+    /// URL and body of each notification.
     pub(crate) announced: Mutex<Vec<(String, Value)>>,
     pub(crate) keyring: OnceLock<Arc<Keyring>>,
 }
@@ -49,7 +50,18 @@ impl WebhookSender for RecordingWebhookSender {
         };
         let by = webhook.created_by.as_ref().expect("routes tell who");
         let keyring = self.keyring.get().expect("the server has one");
-        keyring.may_read_runs(by, &of, now).await
+        keyring.holds_scope(by, Scope::RunsRead, &of, now).await
+    }
+
+    async fn starter_access(&self, owner: &Owner, now: Timestamp) -> Result<StarterAccess, Fault> {
+        let by = owner.principal.as_ref().expect("routes tell who");
+        let (keys, of) = (self.keyring.get().unwrap(), Partition::from(owner));
+        Ok(StarterAccess {
+            may_read: keys.holds_scope(by, Scope::RunsRead, &of, now).await?,
+            may_answer: keys
+                .holds_scope(by, Scope::ApprovalsRespond, &of, now)
+                .await?,
+        })
     }
 
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {
@@ -60,7 +72,13 @@ impl WebhookSender for RecordingWebhookSender {
 
     async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
         let intent = LinkIntent::of(asked.may_answer);
-        let claims = LinkClaims::for_interrupt(asked.run, asked.question, intent, asked.sent_at);
+        let claims = LinkClaims::for_interrupt(
+            asked.run,
+            asked.question,
+            intent,
+            asked.issued_to,
+            asked.sent_at,
+        );
         let body = callback::body(&CallbackNotification {
             run: asked.run,
             workflow: asked.workflow,
@@ -361,7 +379,7 @@ async fn delivery_stops_when_creator_loses_read_access() {
     };
     server.register("flow", &[noop("a")]).await;
     assert_eq!(delivered_count().await, 1);
-    // A rotation is the same principal, so the webhook goes on.
+    // A rotated key has the same principal, so the webhook continues.
     let key = format!("/v1/host/tandem/keys/{}", maker["keyId"].as_str().unwrap());
     let second = server
         .post(&format!("{key}:rotate"), json!({}))
@@ -378,11 +396,60 @@ async fn delivery_stops_when_creator_loses_read_access() {
     assert_eq!(log["deliveries"][0]["state"], "dead-lettered");
     let why = log["deliveries"][0]["outcome"].as_str().unwrap();
     assert!(why.contains("may not read"), "{why}");
-    // With a key of that principal it can be sent after all.
+    // With a new key of that principal it can be redelivered.
     let again = json!({"name": "m", "scopes": scopes, "principal": maker["principal"]});
     server.post("/v1/host/tandem/keys", again).await.ok(201);
     let resend = format!("{path}/deliveries/3/redeliver");
     server.post(&resend, json!({})).await.ok(202);
     server.advance(0).await;
     assert_eq!(server.webhook_sender.taken.lock().len(), 3);
+}
+
+#[tokio::test]
+async fn deliveries_and_rotation_take_read_scope_or_ownership() {
+    let server = TestServer::new().await;
+    let made = server.post(HOOKS, new_webhook()).await.ok(201);
+    let manager = server.new_key("default", &[Scope::WebhooksManage]).await;
+    let log = format!("{OWN}/{}/deliveries", id(&made));
+    let rotate = format!("{OWN}/{}:rotate", id(&made));
+    for (method, path) in [("GET", &log), ("POST", &rotate)] {
+        let refused = server.call_as(&manager, method, path, &[], "").await;
+        let details = refused.refused(403, "forbidden");
+        assert_eq!(details["scopeRequired"], "runs:read");
+    }
+    let reader = server
+        .new_key("default", &[Scope::WebhooksManage, Scope::RunsRead])
+        .await;
+    let mut own = NewKey::new("own", "default".into(), [Scope::WebhooksManage]);
+    own.principal = Some(server.identity().await.principal);
+    let owner = server.mint(own).await;
+    for key in [&reader, &owner] {
+        server.call_as(key, "GET", &log, &[], "").await.ok(200);
+        server.call_as(key, "POST", &rotate, &[], "").await.ok(201);
+    }
+}
+
+#[tokio::test]
+async fn secret_is_repeated_to_the_same_principal_only() {
+    let server = TestServer::new().await;
+    let scopes = [Scope::WebhooksManage, Scope::RunsRead];
+    let (ana, ben) = (
+        server.new_key("default", &scopes).await,
+        server.new_key("default", &scopes).await,
+    );
+    let key = [("idempotency-key", "one")];
+    let register = async |by: &str| {
+        let body = new_webhook().to_string();
+        server.call_as(by, "POST", HOOKS, &key, body).await
+    };
+    let made = register(&ana).await.ok(201);
+    assert_eq!(register(&ana).await.ok(201), made);
+    let refused = register(&ben).await;
+    refused.refused(409, "idempotency_key_mismatch");
+    let path = format!("{OWN}/{}:rotate", id(&made));
+    let rotate = async |by: &str| server.call_as(by, "POST", &path, &key, "").await;
+    let rotated = rotate(&ana).await.ok(201);
+    assert_eq!(rotate(&ana).await.ok(201), rotated);
+    let refused = rotate(&ben).await;
+    refused.refused(409, "idempotency_key_mismatch");
 }

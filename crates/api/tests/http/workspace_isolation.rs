@@ -1,4 +1,4 @@
-//! A walk over every operation of the API with the ids of one workspace and a key of another.
+//! Calls every operation of the API with the ids of one workspace and a key of another.
 
 use crate::test_server::{TestServer, chain, noop};
 use crate::workspaces::{MARK, bound, create, gate, memory_put, register, send};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 const KEYS: &str = "/v1/host/tandem/keys";
 const HOOKS: &str = "/v1/webhooks";
 
-/// What happens when a key of another workspace asks for something of this one.
+/// The expected result when a key of another workspace requests a resource of this one.
 enum Expected {
-    /// 403 or 404. With `true` its owner is answered with 200, so that what was asked for is there.
+    /// 403 or 404. With `true` the owner gets 200, which proves that the resource exists.
     Refused(bool),
-    /// Answered about the asking workspace alone.
+    /// The response covers only the caller's own workspace.
     OwnDataOnly,
-    /// Not of a workspace, for the reason given.
+    /// Not specific to a workspace, for the given reason.
     Shared(&'static str),
 }
 use Expected::{OwnDataOnly, Refused, Shared};
@@ -23,7 +23,7 @@ const SEAM: &str = "test seams act on the whole host";
 const PEOPLE: &str = "groups hold for the whole tenant";
 const LINK: &str = "the token is the credential";
 
-/// A new operation has to be added here, with what it means for workspaces.
+/// A new operation must be added here with its expected result.
 const OPERATIONS: &[(&str, Expected)] = &[
     ("GET /.well-known/openwop", Shared(HOST)),
     ("GET /healthz", Shared(HOST)),
@@ -118,7 +118,7 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ("POST /v1/host/sample/test/mock-ai/program", Shared(SEAM)),
 ];
 
-/// The operation as it is asked for what the red workspace has: method, path and body.
+/// The request of an operation for the red workspace's resources: method, path and body.
 fn request_for<'a>(operation: &'a str, other: &OtherWorkspace) -> (&'a str, String, Value) {
     let (method, template) = operation.split_once(' ').unwrap();
     let question = match template.contains("/receipts/") {
@@ -174,18 +174,18 @@ fn body(operation: &str, other: &OtherWorkspace) -> Value {
             json!({"url": "https://example.com/", "events": ["run.started"], "tenantId": "red"})
         }
         "POST /v1/host/tandem/test/clock" => json!({"advanceSeconds": 0}),
-        // The rest needs none, or is not to be carried out.
+        // The others need no body, or must not be executed.
         _ => Value::Null,
     }
 }
 
-/// What the red workspace has, by id.
+/// The resources of the red workspace, by id.
 struct OtherWorkspace {
     secret: String,
     principal: String,
     run: String,
     question: String,
-    /// A question that was decided.
+    /// A resolved interrupt.
     decided: String,
     webhook: String,
     key: String,
@@ -246,7 +246,7 @@ impl OtherWorkspace {
         }
     }
 
-    /// Everything that would tell of it.
+    /// Texts that would disclose the red workspace's data.
     fn traces(&self) -> [&str; 8] {
         [
             MARK,
@@ -260,7 +260,7 @@ impl OtherWorkspace {
         ]
     }
 
-    /// How all of it stands, as its owner sees it.
+    /// The state of its resources, as its owner sees it.
     async fn state(&self, server: &TestServer) -> Vec<String> {
         let mut state = Vec::new();
         for path in [
@@ -281,7 +281,7 @@ impl OtherWorkspace {
     }
 }
 
-/// `METHOD path` of every operation that is described.
+/// `METHOD path` of every documented operation.
 async fn operations(server: &TestServer) -> Vec<String> {
     let described = server.get("/v1/openapi.json").await.ok(200);
     let mut operations = Vec::new();
@@ -331,7 +331,7 @@ async fn no_operation_reads_or_changes_another_workspace() {
             OwnDataOnly => assert!(reply.status.is_success(), "{why}"),
             Shared(reason) => assert!(!reply.status.is_server_error(), "{reason}: {why}"),
         }
-        // A link shows its question to whoever holds it; what was asked for may be repeated.
+        // A link shows its interrupt to its holder; ids from the request may be repeated.
         let is_new = |trace: &&str| !path.contains(*trace) && !body.to_string().contains(*trace);
         if !path.contains(&other.token) {
             for trace in other.traces().iter().filter(|trace| is_new(trace)) {

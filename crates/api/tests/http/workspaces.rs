@@ -1,4 +1,4 @@
-//! What is of one workspace is not seen, changed or learned of from another.
+//! Data of one workspace cannot be seen, changed or inferred from another.
 
 use crate::test_server::{Reply, TestServer, chain, hour, noop};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tandem_access::{NewKey, Scope};
 
 const WORKFLOWS: &str = "/v1/host/tandem/workflows";
 const HOOKS: &str = "/v1/webhooks";
-/// In everything the red workspace says of its business.
+/// Contained in all data of the red workspace.
 pub(crate) const MARK: &str = "a-thing-only-red-knows";
 
 pub(crate) async fn bound(server: &TestServer, workspace: &str) -> String {
@@ -73,7 +73,7 @@ async fn memory_is_visible_only_in_its_workspace() {
         0,
         "nor outside of workspaces"
     );
-    // Scopes that callers name are a workspace's own as well.
+    // Exclusive scopes named by callers are separate per workspace as well.
     for key in [&red, &server.key] {
         let body = json!({"workflowId": "note", "scopeId": "s"});
         send(&server, key, "POST", "/v1/runs", body).await.ok(201);
@@ -93,7 +93,7 @@ async fn a_workspace_cannot_replace_the_workflow_that_others_run() {
     let calls =
         json!({"id": "call", "typeId": "core.subWorkflow", "config": {"workflowId": "pay"}});
     server.register("order", &[calls]).await;
-    // Without the gate.
+    // The same workflow without the approval gate.
     let mine = register(&server, &red, "pay", &[noop("paid")]).await;
     assert_eq!(mine.ok(201)["registration"], "created");
     for (key, expected) in [
@@ -116,7 +116,7 @@ async fn a_workspace_cannot_replace_the_workflow_that_others_run() {
     assert_eq!(read(&blue, "").await, 2);
     assert_eq!(read(&server.key, "").await, 2);
     assert_eq!(read(&server.key, "?workspace=red").await, 1);
-    // A key of the whole tenant sees whose each is; a bound one only what it may run.
+    // An unbound key sees the owner of each document; a bound key sees only what it may run.
     let listed = async |key: &str| {
         let rows = send(&server, key, "GET", WORKFLOWS, Value::Null)
             .await
@@ -136,7 +136,8 @@ async fn a_workspace_cannot_replace_the_workflow_that_others_run() {
     let theirs = [(order.clone(), none.clone()), (pay.clone(), none.clone())];
     assert_eq!(listed(&blue).await, theirs);
     assert_eq!(listed(&red).await, [(order, none), (pay, json!("red"))]);
-    // Nor take it away: only its own, and then the tenant's is there again.
+    // Nor delete it: a workspace deletes only its own document, and then the tenant's applies
+    // again.
     let reply = send(&server, &blue, "DELETE", &path, Value::Null).await;
     reply.refused(403, "forbidden");
     let gone = send(&server, &red, "DELETE", &path, Value::Null).await;

@@ -1,5 +1,5 @@
-//! The layout as SVG markup. Sizes are attributes and colours are classes, so that a
-//! strict content security policy has nothing to object to.
+//! The layout as SVG markup. Sizes are attributes and colours are classes, as a strict content
+//! security policy requires.
 
 use std::fmt::Write as _;
 
@@ -24,14 +24,14 @@ pub(crate) fn svg(view: &GraphView) -> Markup {
         svg.graph width=(w) height=(h) viewBox={ "0 0 " (w) " " (h) }
             role="group" aria-label={ "Workflow graph, " (view.nodes.len()) " nodes" } {
             g.edges {
-                // What the run has passed is drawn last, on top where edges meet.
+                // Taken edges are drawn last, on top of the others.
                 @for on_top in [false, true] {
                     @for ((link, route), &taken) in layout.routes.iter().zip(&taken) {
                         @if taken == on_top { (edge(view, &layout, *link, route, taken)) }
                     }
                 }
             }
-            // After all lines, so that none is drawn through a word.
+            // After all lines, so that no line crosses a label.
             g.labels aria-hidden="true" {
                 @for (link, route) in &layout.routes { (label(view, &layout, *link, route)) }
             }
@@ -111,9 +111,9 @@ fn label(view: &GraphView, layout: &Layout, link: Link, route: &Route) -> Markup
     }
 }
 
-/// Which routes the run has passed, inferred from their ends because the view does not
-/// say. Where the ends leave doubt (a loop, or a condition that was not the only way in)
-/// the edge stays plain.
+/// Which routes the run has taken, inferred from the states of their ends because the view does not
+/// contain it. If that is ambiguous (a loop, or a condition that is not the only way in) the edge
+/// stays plain.
 fn taken(view: &GraphView, layout: &Layout) -> Vec<bool> {
     let mut ways_in = vec![0_usize; view.nodes.len()];
     for (link, _) in layout.routes.iter().filter(|(link, _)| !link.back) {
@@ -134,7 +134,7 @@ fn taken(view: &GraphView, layout: &Layout) -> Vec<bool> {
 struct Drawn {
     line: String,
     head: String,
-    /// Where the label's baseline is centred.
+    /// The centre of the label's baseline.
     label: (f64, f64),
 }
 
@@ -146,8 +146,8 @@ fn trace(route: &Route, source: (f64, f64), target: (f64, f64)) -> Drawn {
     }
 }
 
-/// Points come in pairs, one pair per gap: an S-curve crosses the gap, a level line
-/// crosses the column.
+/// Points come in pairs, one pair per gap: an S-curve crosses the gap, a horizontal line crosses
+/// the column.
 fn forward(points: &[(f64, f64)]) -> Drawn {
     let mut line = String::new();
     let last = points.len() - 1;

@@ -1,9 +1,9 @@
-//! How much text fits in a given width, without a font to measure with.
+//! Estimates how much text fits in a given width, without font metrics.
 //!
-//! An estimate on the wide side: text that is cut a little early reads better than text
-//! that leaves its box.
+//! The estimate is on the wide side: text that is cut early is better than text that overflows its
+//! box.
 
-/// Average advance of one narrow character, in CSS pixels.
+/// Average width of one narrow character, in CSS pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Face(f64);
 
@@ -18,7 +18,7 @@ pub(super) fn width_px(text: &str, face: Face) -> f64 {
     text.chars().map(|c| advance(c) * face.0).sum()
 }
 
-/// The text itself when it fits, or its beginning and an ellipsis.
+/// The text if it fits, else its beginning and an ellipsis.
 pub(super) fn fit(text: &str, face: Face, max_px: f64) -> String {
     if width_px(text, face) <= max_px {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! A small sign for each node state, so that state never rests on colour alone.
+//! A small icon for each node state, so that a state is not shown by colour alone.
 //!
 //! Drawn on a 14 by 14 field, stroked by the stylesheet.
 

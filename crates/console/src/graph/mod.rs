@@ -1,15 +1,14 @@
 //! A workflow graph drawn as SVG, left to right.
 //!
-//! Owns the whole path from nodes and edges to coordinates: which edges point
-//! backwards and which column a node belongs to ([`topology`]), who stands above whom
-//! in a column ([`ordering`]), where exactly ([`placement`]), and the markup
-//! ([`drawing`]).
+//! Owns all steps from nodes and edges to coordinates: which edges point backwards and which column
+//! a node belongs to ([`topology`]), the order within a column ([`ordering`]), the coordinates
+//! ([`placement`]), and the markup ([`drawing`]).
 //!
 //! Invariants:
-//! - Total: any graph is drawn. Edges to unknown nodes and repeated edges are dropped,
-//!   cycles become loops, separate parts are stacked.
-//! - Deterministic: ties are broken by the order nodes and edges were given in.
-//! - Bounded: sweeps are counted and bends are budgeted, so time follows size.
+//! - Total: any graph is drawn. Edges to unknown nodes and repeated edges are dropped, cycles
+//!   become loops, separate components are stacked.
+//! - Deterministic: ties are broken by the order of nodes and edges in the input.
+//! - Bounded: the numbers of sweeps and bends are limited, so time grows with size only.
 //! - Nodes never overlap, and every edge that is not part of a loop points right.
 
 mod drawing;
@@ -46,10 +45,10 @@ pub struct GraphEdge {
     pub conditional: bool,
 }
 
-/// How far a node has come within one run.
+/// The state of a node within one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NodeState {
-    /// Not part of any run: the node of a workflow definition.
+    /// Not part of a run: a node of a workflow definition.
     #[default]
     Defined,
     Pending,
@@ -62,7 +61,7 @@ pub enum NodeState {
 }
 
 impl NodeState {
-    /// In the order a reader cares: what is happening, what went wrong, what is left.
+    /// In reading order: active, failed, then the rest.
     pub(crate) const ALL: [Self; 8] = [
         Self::Running,
         Self::Suspended,
@@ -74,7 +73,7 @@ impl NodeState {
         Self::Defined,
     ];
 
-    /// The word shown to a reader and used as the `state-…` class.
+    /// The word shown to the reader and used in the `state-…` class.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Defined => "defined",
@@ -88,7 +87,7 @@ impl NodeState {
         }
     }
 
-    /// Whether a run has got as far as this node.
+    /// Whether the run has reached this node.
     fn is_reached(self) -> bool {
         match self {
             Self::Defined | Self::Pending | Self::Skipped => false,
@@ -99,7 +98,7 @@ impl NodeState {
     }
 }
 
-/// The graph as a self-contained `<svg>` element, coloured by CSS class only.
+/// The graph as a self-contained `<svg>` element, coloured by CSS classes only.
 pub fn workflow_svg(view: &GraphView) -> String {
     svg(view).into_string()
 }

@@ -1,20 +1,19 @@
-//! Who stands above whom in a column, chosen to keep edges from crossing.
+//! The order of nodes within a column, chosen to reduce edge crossings.
 //!
-//! An edge longer than one column gets a *bend* in each column it passes: a thin
-//! place holder that competes for room like a node, so that the edge ends up between
-//! nodes and not behind them.
+//! An edge longer than one column gets a *bend* in each column it passes: a thin placeholder that
+//! takes space like a node, so that the edge runs between nodes and not behind them.
 
 use super::topology::Link;
 
-/// Past this many, long edges run straight. It keeps a dense graph of hundreds of nodes
-/// quick to lay out; by then no routing would make it legible.
+/// With more bends than this, long edges are straight. This keeps the layout of a dense graph with
+/// hundreds of nodes fast; routing would not make such a graph readable.
 const BEND_BUDGET: usize = 4_000;
 
-/// Down and up once each, several times over. The best arrangement seen is kept, so more
-/// sweeps never make it worse, and few graphs improve after this many.
+/// Alternating sweeps down and up. The best arrangement is kept, so more sweeps never make it
+/// worse, and few graphs improve after this many.
 const SWEEPS: usize = 10;
 
-/// A place in a column.
+/// A position in a column.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     /// `None` for a bend.
@@ -24,17 +23,17 @@ pub(super) struct Slot {
     pub(super) after: Vec<usize>,
 }
 
-/// One connected part of the graph, arranged in columns.
+/// One connected component of the graph, arranged in columns.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) slots: Vec<Slot>,
     /// Slot indices of each column, top to bottom.
     pub(super) columns: Vec<Vec<usize>>,
-    /// For each forward link, the slots it passes, ends included.
+    /// For each forward link, the slots it passes, including both ends.
     pub(super) routes: Vec<(Link, Vec<usize>)>,
 }
 
-/// `layer` and `links` cover the whole graph; `nodes` picks one part of it.
+/// `layer` and `links` cover the whole graph; `nodes` selects one component.
 pub(super) fn arrange(nodes: &[usize], links: &[Link], layer: &[usize]) -> Columns {
     let mut columns = build(nodes, links, layer);
     reduce_crossings(&mut columns);
@@ -65,8 +64,8 @@ fn build(nodes: &[usize], links: &[Link], layer: &[usize]) -> Columns {
             }
         }
         route.push(slot_of[link.target]);
-        // A straight long edge joins columns that are not adjacent, so it has no say in
-        // the order within either.
+        // A straight long edge joins columns that are not adjacent, so it does not influence the
+        // order in either.
         if route.len() == to - from + 1 {
             for pair in route.windows(2) {
                 built.slots[pair[0]].after.push(pair[1]);
@@ -145,8 +144,8 @@ fn reduce_crossings(columns: &mut Columns) {
     columns.columns = best;
 }
 
-/// Pairs of edges that cross between adjacent columns: inversions, counted with a
-/// Fenwick tree because a dense column pair can hold very many edges.
+/// Number of edge crossings between adjacent columns: inversions, counted with a Fenwick tree
+/// because two dense columns can have very many edges.
 fn crossings(columns: &Columns) -> usize {
     let rank = columns.ranks();
     let mut total = 0;

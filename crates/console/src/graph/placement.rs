@@ -1,9 +1,8 @@
 //! From columns to coordinates, in whole CSS pixels.
 //!
-//! Within a column each slot wants to be level with its neighbours; the closest
-//! arrangement that keeps order and spacing is a least-squares fit, found exactly by
-//! pooling (see [`settle`]). Parts of the graph are stacked; nodes without any edge
-//! are gathered in a grid so that a hundred of them do not make a tower.
+//! Within a column each slot should be level with its neighbours. The closest arrangement that
+//! keeps order and spacing is a least-squares fit, computed exactly by pooling (see [`settle`]).
+//! Components are stacked; nodes without edges form a grid.
 
 use super::GraphView;
 use super::fit_text::{LABEL, width_px};
@@ -17,17 +16,18 @@ const ROW_GAP: f64 = 22.0;
 const BEND_H: f64 = 4.0;
 const BEND_GAP: f64 = 14.0;
 const COLUMN_GAP: f64 = 60.0;
-/// A gap grows to hold its labels, but not past this; the label is cut short instead.
+/// A gap grows with its labels up to this width; longer labels are cut.
 pub(super) const LABEL_MAX_PX: f64 = 120.0;
 const LABEL_PAD: f64 = 36.0;
 const LANE_GAP: f64 = 18.0;
-/// Lanes are shared past this many, so that loops cannot stretch a drawing for ever.
+/// With more loops than this, lanes are shared, so that loops cannot enlarge a drawing without
+/// limit.
 const LANES: usize = 12;
 const PART_GAP: f64 = 36.0;
 const GRID_COLUMNS: usize = 4;
 const SETTLE_SWEEPS: usize = 8;
 
-/// A finished drawing: where each node stands and how each edge runs.
+/// A finished layout: the position of each node and the route of each edge.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) width: f64,
@@ -39,10 +39,10 @@ pub(super) struct Layout {
 
 #[derive(Debug, Clone)]
 pub(super) enum Route {
-    /// Runs right through these points; between a pair of bends' edges it is level.
+    /// Runs to the right through these points; it is horizontal between the two ends of a bend.
     Forward(Vec<(f64, f64)>),
-    /// Leaves to the right, returns along `lane_y` below the part, enters from the left.
-    /// `reach` is how far it stands off from the two nodes.
+    /// Leaves to the right, returns along `lane_y` below the component, enters from the left.
+    /// `reach` is its distance from the two nodes.
     Back { lane_y: f64, reach: f64 },
     /// From a node to itself.
     SelfLoop,
@@ -89,7 +89,7 @@ pub(super) fn lay_out(view: &GraphView) -> Layout {
     layout
 }
 
-/// Returns the bottom of what was placed.
+/// Returns the bottom of the placed component.
 fn place_part(
     view: &GraphView,
     part: &[usize],
@@ -149,7 +149,7 @@ fn place_part(
 }
 
 fn place_grid(alone: &[usize], top: f64, layout: &mut Layout) -> f64 {
-    // As wide as the widest part already drawn, when there is one.
+    // As wide as the widest component, if there is one.
     let fitting = ((layout.width - MARGIN) / (NODE_W + ROW_GAP)).floor() as usize;
     let across = fitting.max(GRID_COLUMNS).min(alone.len());
     for (i, &node) in alone.iter().enumerate() {
@@ -163,7 +163,7 @@ fn place_grid(alone: &[usize], top: f64, layout: &mut Layout) -> f64 {
     top + alone.len().div_ceil(across) as f64 * (NODE_H + ROW_GAP) - ROW_GAP
 }
 
-/// The left side of each column. An edge is labelled in the gap it leaves through.
+/// The left side of each column. The label of an edge is in the gap after its source.
 fn column_lefts(view: &GraphView, columns: &Columns, layer: &[usize]) -> Vec<f64> {
     let mut gap = vec![COLUMN_GAP; columns.columns.len()];
     for (link, _) in &columns.routes {
@@ -183,8 +183,7 @@ fn column_lefts(view: &GraphView, columns: &Columns, layer: &[usize]) -> Vec<f64
         .collect()
 }
 
-/// The vertical centre of every slot, with the topmost box starting at `top`, and the
-/// height of the whole.
+/// The vertical centre of every slot, with the topmost box starting at `top`, and the total height.
 fn centres(columns: &Columns, top: f64) -> (Vec<f64>, f64) {
     let mut centre = vec![0.0; columns.slots.len()];
     for column in &columns.columns {
@@ -204,8 +203,7 @@ fn centres(columns: &Columns, top: f64) -> (Vec<f64>, f64) {
                 .iter()
                 .map(|&slot| {
                     let s = &columns.slots[slot];
-                    // Near the end every slot weighs both sides, which straightens what
-                    // one-sided sweeps have pulled askew.
+                    // The last sweeps use both sides, which corrects the tilt of one-sided sweeps.
                     let both = sweep + 2 >= SETTLE_SWEEPS;
                     let before = s.before.iter().filter(|_| both || rightward);
                     let after = s.after.iter().filter(|_| both || !rightward);
@@ -227,11 +225,11 @@ fn centres(columns: &Columns, top: f64) -> (Vec<f64>, f64) {
     (centre, (lowest - highest).ceil())
 }
 
-/// Gives each slot of a column the position nearest its desired, in the least-squares sense,
-/// that keeps the order and the spacing. Slots that would collide are pooled and share
-/// the mean of their wishes (isotonic regression, pool adjacent violators).
+/// Gives each slot of a column the position nearest to its desired one, in the least-squares sense,
+/// that keeps the order and the spacing. Slots that would collide are pooled and share the mean of
+/// their desired positions (isotonic regression, pool adjacent violators).
 fn settle(columns: &Columns, column: &[usize], desired: &[f64], centre: &mut [f64]) {
-    // Measured from the first slot when everything is packed tight.
+    // Offsets from the first slot when all slots are packed tightly.
     let mut packed = Vec::with_capacity(column.len());
     let mut y = 0.0;
     for (i, &slot) in column.iter().enumerate() {

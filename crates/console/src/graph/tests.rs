@@ -22,7 +22,7 @@ fn graph(node_count: usize, pairs: &[(usize, usize)]) -> GraphView {
     }
 }
 
-/// A small generator with a visible seed: a failing graph can be made again.
+/// A small random generator with a printed seed, so that a failing graph can be reproduced.
 struct TestRng(u64);
 
 impl TestRng {
@@ -87,7 +87,7 @@ fn assert_edges_sound(layout: &Layout, context: &str) {
     }
 }
 
-/// Where a long edge crosses a column it must pass between the nodes.
+/// A long edge must pass between the nodes of a column.
 fn assert_clear_of_nodes(layout: &Layout, points: &[(f64, f64)], context: &str) {
     let bends = &points[1..points.len() - 1];
     for level in bends.chunks(2) {
@@ -130,7 +130,7 @@ fn a_chain_is_a_straight_line() {
 
 #[test]
 fn crossed_pairs_are_untangled() {
-    // Two sources, each feeding the target the other stands in front of.
+    // Two sources, each connected to the target opposite the other.
     let layout = lay_out(&graph(6, &[(4, 0), (4, 1), (0, 3), (1, 2), (2, 5), (3, 5)]));
     let y = |n: usize| layout.corners[n].1;
     assert_eq!(y(0) < y(1), y(3) < y(2), "{:?}", layout.corners);
@@ -179,7 +179,7 @@ fn large_graphs_of_each_shape_render() {
     let tangle: Vec<_> = (0..3_000)
         .map(|_| (rng.below(500), rng.below(500)))
         .collect();
-    // Every node feeds all later ones near it: far more bends than the budget allows.
+    // Every node is connected to all later ones near it: far more bends than the budget allows.
     let dense: Vec<_> = (0..500)
         .flat_map(|i| (i + 1..(i + 40).min(500)).map(move |j| (i, j)))
         .collect();

@@ -1,11 +1,11 @@
-//! The shape of the graph: which edges count, which of them close a loop, and which
-//! column each node belongs to. Knows nothing of pixels.
+//! The topology of the graph: which edges count, which of them close a loop, and which column each
+//! node belongs to. Independent of pixels.
 
 use std::collections::{HashMap, HashSet};
 
 use super::GraphView;
 
-/// An edge whose two ends exist, by node index.
+/// An edge between two existing nodes, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) source: usize,
@@ -16,7 +16,7 @@ pub(super) struct Link {
     pub(super) back: bool,
 }
 
-/// Keeps the first edge between any two known nodes and marks the ones that point back.
+/// Keeps the first edge between any two known nodes and marks back edges.
 pub(super) fn links(view: &GraphView) -> Vec<Link> {
     let mut index: HashMap<&str, usize> = HashMap::with_capacity(view.nodes.len());
     for (i, node) in view.nodes.iter().enumerate() {
@@ -42,8 +42,8 @@ pub(super) fn links(view: &GraphView) -> Vec<Link> {
     links
 }
 
-/// A link is back when depth-first search meets it while its target is still open.
-/// Entry nodes are searched first, so a loop is cut where the flow enters it.
+/// A link is a back link when depth-first search reaches it while its target is still open. Entry
+/// nodes are searched first, so a loop is cut where the flow enters it.
 fn mark_back_links(node_count: usize, links: &mut [Link]) {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -60,7 +60,7 @@ fn mark_back_links(node_count: usize, links: &mut [Link]) {
     let rest = (0..node_count).filter(|&n| entered[n]);
 
     let mut mark = vec![Mark::New; node_count];
-    // An explicit stack: a long chain must not become deep recursion.
+    // An explicit stack, so that a long chain does not become deep recursion.
     let mut stack: Vec<(usize, usize)> = Vec::new();
     for root in entries.chain(rest) {
         if mark[root] != Mark::New {
@@ -88,8 +88,8 @@ fn mark_back_links(node_count: usize, links: &mut [Link]) {
     }
 }
 
-/// Longest-path layering over the forward links: a node stands one column right of
-/// the furthest of its predecessors.
+/// Longest-path layering over the forward links: a node is one column right of its rightmost
+/// predecessor.
 pub(super) fn layers(node_count: usize, links: &[Link]) -> Vec<usize> {
     let outgoing = outgoing(node_count, links);
     let mut waiting_for = vec![0_usize; node_count];
@@ -114,12 +114,12 @@ pub(super) fn layers(node_count: usize, links: &[Link]) -> Vec<usize> {
     layer
 }
 
-/// Parts with no edge between them, each in node order, ordered by first node.
+/// Connected components, each in node order, ordered by first node.
 pub(super) fn components(node_count: usize, links: &[Link]) -> Vec<Vec<usize>> {
     let mut root: Vec<usize> = (0..node_count).collect();
     for link in links {
         let (a, b) = (find(&mut root, link.source), find(&mut root, link.target));
-        // The lower index leads, which keeps the result independent of edge order.
+        // The lower index becomes the root, so that the result does not depend on edge order.
         root[a.max(b)] = a.min(b);
     }
     let mut parts: Vec<Vec<usize>> = vec![Vec::new(); node_count];

@@ -1,11 +1,11 @@
-//! The form that makes a fork of the run as it is shown.
+//! The form that forks the run at the shown event.
 
 use maud::{Markup, html};
 
 use super::HistoryPageView;
 use crate::links;
 
-/// A fork the reader may make.
+/// A fork that the reader may create.
 #[derive(Debug, Clone, Default)]
 pub struct ForkOffer {
     /// The first event that is not kept.
@@ -51,7 +51,7 @@ pub(super) fn part(view: &HistoryPageView) -> Markup {
     }
 }
 
-/// At the end there is nothing left to do differently but the last event itself.
+/// The text about the kept events. At the end of the log, a fork can only repeat the last event.
 fn retained_events(view: &HistoryPageView, offer: &ForkOffer) -> Markup {
     let again = offer.from_seq <= view.seq;
     html! {

@@ -1,9 +1,9 @@
-//! A run as it was after one of its events, with a slider through all of them.
+//! A run as it was after one of its events, with a slider over all events.
 //!
-//! The frames of the panels and the slider stay on the page; everything that belongs to the
-//! moment is rendered as parts marked `data-part`, as on the run page, so that one
-//! fragment replaces them all when the slider moves. Without the script the slider is a form and
-//! every moment is a page of its own.
+//! The frames of the panels and the slider stay on the page. Everything that depends on the event
+//! is rendered as parts marked `data-part`, as on the run page, so that one fragment replaces them
+//! all when the slider moves. Without the script the slider is a form and every event has its own
+//! page.
 
 mod fork;
 mod slider;
@@ -22,12 +22,12 @@ pub use state_panels::{MemoryEntryRow, MemoryPanelView, OpenQuestion, ReachedNod
 
 #[derive(Debug, Clone, Default)]
 pub struct HistoryPageView {
-    /// The run as it was then: status, graph, variables, child runs.
+    /// The run after that event: status, graph, variables, child runs.
     pub state: RunPageView,
     pub seq: u64,
-    /// The newest event there is.
+    /// The sequence of the newest event.
     pub last: u64,
-    /// The event of the moment and some on either side, oldest first.
+    /// The chosen event and some on either side, oldest first.
     pub around: Vec<EventRow>,
     /// Pretty-printed; absent when the run has no channels.
     pub channels_json: Option<String>,
@@ -95,7 +95,7 @@ pub fn history_page(chrome: &Chrome, view: &HistoryPageView) -> String {
     )
 }
 
-/// Everything that changes with the moment, for the script that moves the slider.
+/// All parts that depend on the event, for the script that moves the slider.
 pub fn history_fragment(view: &HistoryPageView) -> String {
     let parts = html! {
         (slider::neighbours(view))
@@ -122,7 +122,7 @@ fn frame(title: &str, part: &Markup) -> Markup {
     }
 }
 
-/// What happened at this moment and how the run stood after it.
+/// The chosen event and the run's status after it.
 fn head(view: &HistoryPageView) -> Markup {
     html! {
         section.panel.moment data-part="moment" data-seq=(view.seq) data-last=(view.last) aria-labelledby="moment-title" {

@@ -1,4 +1,4 @@
-//! The slider and the steps beside it. A form that works by itself; the script makes it smooth.
+//! The slider and the step links. It is a form that works without the script.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! What a run had and knew at a moment: memory, channels, nodes, open questions.
+//! The state of a run at one event: memory, channels, nodes, open questions.
 
 use maud::{Markup, html};
 
@@ -7,14 +7,14 @@ use crate::graph::NodeState;
 use crate::inbox::InboxSelection;
 use crate::{links, time};
 
-/// Memory as a fork from this moment would read it.
+/// Memory as a fork at this event would read it.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryPanelView {
     /// Newest first.
     pub entries: Vec<MemoryEntryRow>,
     /// Entries the page leaves out.
     pub omitted: u64,
-    /// What the run remembered then is not kept any more.
+    /// The memory of that time is past retention.
     pub lost: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct OpenQuestion {
     pub node_id: String,
     pub kind: String,
     pub title: String,
-    /// The question's page, when it is this run's own.
+    /// The question, when it belongs to this run.
     pub interrupt_id: Option<String>,
 }
 

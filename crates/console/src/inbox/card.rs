@@ -1,7 +1,7 @@
-//! One question in full: what is asked, about what, what led there, what happens next, and the
-//! form that answers it. A closed question shows who closed it and how.
+//! One question in full: its content, its history, the next steps, and the form that answers it. A
+//! closed question shows who closed it and how.
 //!
-//! The part marked `standing` (voices, questions asked back) is replaced while somebody types; the
+//! The part marked `standing` (votes, follow-up questions) is replaced while somebody types; the
 //! form is not.
 
 use maud::{Markup, html};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{InboxSelection, kinds, list};
 use crate::{EventRow, links, status, time};
 
-/// Text of an artifact beyond this is folded away at first.
+/// Longer text of an artifact is folded at first.
 const FOLDED_CHARS: usize = 2_000;
 
 #[derive(Debug, Clone, Default)]
@@ -26,38 +26,38 @@ pub struct CardView {
     pub deadline: Option<String>,
     pub priority: i32,
     pub groups: Vec<String>,
-    /// What was shown, as its kind has it.
+    /// The content of the question; its shape depends on the kind.
     pub data: Value,
     pub resume_schema: Option<Value>,
     pub digest: String,
     pub actions: Vec<String>,
     pub votes: Vec<VoteView>,
-    /// What was proposed first, once somebody accepted it with changes.
+    /// The original proposal, once somebody accepted it with edits.
     pub proposed: Option<Value>,
-    /// What was accepted in place of what the question showed.
+    /// The edited value that was accepted.
     pub edited: Option<Value>,
     pub follow_up_questions: Vec<FollowUpQuestion>,
     /// The last events before the question, oldest first.
     pub history: Vec<EventRow>,
     pub next: Vec<NextStep>,
     pub decided: Option<Decided>,
-    /// The list the card stands beside.
+    /// The selection of the list beside the card.
     pub selection: InboxSelection,
-    /// Why this reader may not answer, if they may not.
+    /// Why this reader may not answer; `None` if they may.
     pub denied_reason: Option<String>,
-    /// How this reader voted already.
+    /// The vote this reader has already given.
     pub own_vote: Option<String>,
     pub csrf: String,
-    /// Said above the form when an answer was not taken.
+    /// Shown above the form when an answer was refused.
     pub refused: Option<String>,
-    /// Places in the answer, as JSON pointers, and what is wrong there.
+    /// Places in the answer, as JSON pointers, and their errors.
     pub field_errors: Vec<(String, String)>,
-    /// What was typed, when the form comes back to be corrected.
+    /// The entered values, when the form is shown again with errors.
     pub entered: Vec<(String, String)>,
 }
 
 impl CardView {
-    /// What was proposed and what became of it, where somebody changed it.
+    /// The original and the edited value, if somebody edited it.
     pub(super) fn edit(&self) -> Option<(&Value, &Value)> {
         let data = &self.data;
         let shown = data.get("artifactData").or_else(|| data.get("decision"))?;
@@ -74,6 +74,8 @@ impl CardView {
 #[derive(Debug, Clone, Default)]
 pub struct VoteView {
     pub voter: String,
+    /// Whose key, or `link`, claimed that name; the host did not establish it.
+    pub claimed_by: Option<String>,
     /// Who acted in the voter's place.
     pub delegate: Option<String>,
     pub action: String,
@@ -92,7 +94,7 @@ pub struct FollowUpQuestion {
 #[derive(Debug, Clone, Default)]
 pub struct NextStep {
     pub action: String,
-    /// In a sentence.
+    /// As a sentence.
     pub text: String,
 }
 
@@ -164,6 +166,7 @@ pub(crate) fn outcome_label(outcome: &str, edited: bool) -> &str {
         "answered" => "Answered",
         "resolved" => "Resolved",
         "cancelled" => "Gone with its run",
+        "expired" => "Expired",
         other => other,
     }
 }
@@ -180,6 +183,7 @@ fn votes_part(card: &CardView) -> Markup {
                         @for vote in &card.votes {
                             li {
                                 strong { (vote.voter) }
+                                @if let Some(by) = &vote.claimed_by { " (name claimed by " (by) ")" }
                                 @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
                                 " " (kinds::vote_label(&vote.action)) " " (time::ago(&vote.at))
                                 @if let Some(text) = &vote.feedback { q.said { (text) } }
@@ -274,7 +278,7 @@ fn history(card: &CardView) -> Markup {
     }
 }
 
-/// A value as a person reads it; large ones start folded.
+/// A value in a readable form; a large one is folded at first.
 pub(super) fn value(label: &str, value: &Value) -> Markup {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -14,10 +14,12 @@ pub struct InboxRow {
     pub node_id: String,
     pub created_at: String,
     pub deadline: Option<String>,
+    /// Its time is up: nobody can answer it any more.
+    pub expired: bool,
     /// 0 to 9, higher first; 0 is ordinary and not shown.
     pub priority: i32,
     pub groups: Vec<String>,
-    /// Voices given and voices needed, when more than one is.
+    /// Votes given and votes needed, when more than one is.
     pub votes: Option<(usize, u64)>,
 }
 
@@ -30,7 +32,7 @@ const SORTS: [(&str, &str); 3] = [
 pub(super) fn filter_form(view: &InboxView) -> Markup {
     let selection = &view.selection;
     let filtered = selection.kind.is_some() || selection.group.is_some();
-    // What came by address stays selected, even if it is not among what is offered.
+    // A filter value from the URL stays selected even if it is not among the options.
     let foreign_kind = selection
         .kind
         .as_ref()
@@ -99,14 +101,18 @@ fn row_of(row: &InboxRow, selection: &InboxSelection, chosen: bool) -> Markup {
                 span.question-foot {
                     span { (row.workflow_id) " · " (row.node_id) }
                     @for group in &row.groups { span.group-name { (group) } }
-                    @if let Some(deadline) = &row.deadline { (time::countdown(deadline)) }
+                    @if row.expired {
+                        span.hint { "Expired" }
+                    } @else if let Some(deadline) = &row.deadline {
+                        (time::countdown(deadline))
+                    }
                 }
             }
         }
     }
 }
 
-/// A colour for what we know; vendors' kinds share the neutral one.
+/// A colour for known kinds; vendor kinds share the neutral one.
 pub(super) fn kind_class(kind: &str) -> &'static str {
     match kind {
         "approval" => "approval",

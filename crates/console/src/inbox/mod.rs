@@ -1,8 +1,8 @@
-//! The inbox: every open question on one side, the chosen one in full on the other.
+//! The inbox: the list of open questions, and the chosen one in full.
 //!
-//! The address is the state: selection, order, page and the chosen question are all in it, so a
-//! reload loses nothing and the page works without the script. With it, the list and the card
-//! follow the log: a question leaves when the event that closed it arrives.
+//! The URL holds the whole state: filter, order, page and chosen question. So a reload loses
+//! nothing and the page works without the script. With the script, the list and the card follow the
+//! log: a question is removed when the event that closed it arrives.
 
 mod card;
 mod kinds;
@@ -27,17 +27,17 @@ pub use list::InboxRow;
 pub struct InboxView {
     pub rows: Vec<InboxRow>,
     pub selection: InboxSelection,
-    /// The kinds a reader may choose from.
+    /// The kinds the filter offers.
     pub kinds: Vec<String>,
-    /// The groups a reader may choose from.
+    /// The groups the filter offers.
     pub groups: Vec<String>,
     pub next_cursor: Option<String>,
-    /// The question that is open beside the list.
+    /// The question shown beside the list.
     pub chosen: Option<String>,
     pub card: Option<CardView>,
 }
 
-/// What the list shows, as the address says it; an empty value is no filter.
+/// The selection of the list, as in the URL; an empty value is no filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InboxSelection {
     pub kind: Option<String>,
@@ -89,17 +89,17 @@ pub fn inbox_page(chrome: &Chrome, view: &InboxView) -> String {
     )
 }
 
-/// Where a question is shown, percent-encoded.
+/// The URL of a question, percent-encoded.
 pub fn question_link(id: &str, selection: &InboxSelection) -> String {
     links::question(id, selection)
 }
 
-/// The rows alone, as the live stream sends them.
+/// Only the rows, for the live stream.
 pub fn inbox_rows(view: &InboxView) -> String {
     list::rows(view).into_string()
 }
 
-/// The card alone, as the live stream sends it.
+/// Only the card, for the live stream.
 pub fn inbox_card(card: &CardView) -> String {
     card::render(card).into_string()
 }

@@ -1,4 +1,4 @@
-//! Cards and lists as a browser sees them, and answers as it sends them.
+//! Cards and lists as rendered, and answers as posted by a browser.
 
 use super::*;
 use crate::tests::scan::tags;
@@ -205,7 +205,7 @@ fn plain_approval_with_edits_is_refused() {
         ["/action"],
         "no change"
     );
-    // Without the tick the box is not sent at all.
+    // A browser does not send an unticked box.
     let mut unticked = form("accept", "129");
     unticked.retain(|(field, _)| !field.ends_with("/gift"));
     assert_eq!(places(&unticked), ["/action"]);
@@ -260,7 +260,7 @@ fn edits_are_shown_before_and_after() {
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
-    // Somebody who votes after the change sees it too.
+    // A later voter sees the edit too.
     card.decided = None;
     card.edited = None;
     card.proposed = Some(json!({"amount": 500}));

@@ -1,17 +1,17 @@
-//! A supervisor at work: its decisions, how sure it was, and what became of each worker.
+//! A supervisor: its decisions, its confidence, and the outcome of each worker.
 
 use maud::{Markup, html};
 
 use super::RunPageView;
 use crate::{links, status, time};
 
-/// What a supervised run shows beyond its graph.
+/// Additional data of a supervised run.
 #[derive(Debug, Clone, Default)]
 pub struct AgentsView {
-    /// Below this a decision is put to a person.
+    /// A decision below this confidence needs a person.
     pub floor: f64,
     pub iterations: Vec<IterationView>,
-    /// Earlier turns the page leaves out.
+    /// Earlier iterations that the page omits.
     pub omitted: u64,
 }
 
@@ -25,15 +25,15 @@ pub struct IterationView {
     pub confidence: Option<f64>,
     pub escalated: bool,
     pub handoffs: Vec<HandoffView>,
-    /// What a critic was asked about this iteration.
+    /// Verifications of this iteration.
     pub checks: Vec<CheckView>,
 }
 
-/// A critic and its verdict.
+/// A verifier and its verdict.
 #[derive(Debug, Clone, Default)]
 pub struct CheckView {
     pub critic: String,
-    /// The run whose output is checked; absent when it is the decision itself.
+    /// The run whose output is verified; absent when it is the decision itself.
     pub child: Option<String>,
     /// `pass`, `fail` or `revise`; absent until it is given.
     pub verdict: Option<String>,
@@ -50,16 +50,16 @@ pub struct HandoffView {
     pub error: Option<String>,
 }
 
-/// One run of a family, with those it started.
+/// One run of a run tree, with its children.
 #[derive(Debug, Clone, Default)]
 pub struct RunTreeView {
     pub run_id: String,
     pub workflow_id: String,
     pub status: String,
-    /// The run whose page this is.
+    /// Whether this is the run of the page.
     pub is_current: bool,
     pub children: Vec<RunTreeView>,
-    /// Children the page leaves out.
+    /// Children that the page omits.
     pub more: u64,
 }
 
@@ -131,7 +131,7 @@ fn check(check: &CheckView) -> Markup {
     }
 }
 
-/// The bar and the mark say the same as the words, for those who look.
+/// The bar and the mark repeat the text for sighted users.
 fn confidence(confidence: f64, floor: f64) -> Markup {
     let word = if confidence < floor {
         "below"
@@ -161,7 +161,7 @@ fn handoff(handoff: &HandoffView) -> Markup {
     }
 }
 
-/// The family as it was when the page was loaded; each member's page is live.
+/// The run tree as of page load; the page of each run is live.
 pub(super) fn run_tree(view: &RunPageView) -> Markup {
     html! {
         @if let Some(root) = &view.run_tree {

@@ -1,4 +1,4 @@
-//! The head of the run page: identity, status, facts, the actions that are open now.
+//! The head of the run page: id, status, details, and the available actions.
 
 use maud::{Markup, html};
 
@@ -36,7 +36,7 @@ fn actions(view: &RunPageView) -> Markup {
     }
 }
 
-/// `confirm` is asked by the script before the form is sent.
+/// The script shows `confirm` before the form is sent.
 fn action(view: &RunPageView, verb: &str, label: &str, confirm: Option<&str>) -> Markup {
     html! {
         form method="post" action=(links::run_action(&view.run_id, verb)) data-confirm=[confirm] {

@@ -1,15 +1,15 @@
-//! Where a run comes from when it is a fork, and the ways from its page into the past.
+//! The source of a fork, and links from the run page to its history.
 
 use maud::{Markup, html};
 
 use super::RunPageView;
 use crate::links;
 
-/// The run a fork was made of, and how.
+/// The source run of a fork, and its mode.
 #[derive(Debug, Clone, Default)]
 pub struct ForkOrigin {
     pub run_id: String,
-    /// Events below it are shared with the source.
+    /// Events below this sequence are shared with the source.
     pub from_seq: u64,
     /// `replay` or `branch`.
     pub mode: String,

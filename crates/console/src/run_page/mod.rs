@@ -1,10 +1,9 @@
-//! One run: what it is, where it stands, what happened.
+//! The page of one run: its identity, its state, its events.
 //!
-//! The page has two kinds of content. *State* (header, graph, variables, child runs) is
-//! replaced as a whole when the run moves; *history* (the timeline) only grows. The
-//! state is rendered as parts marked `data-part`, so that the same markup serves the
-//! first load, where the parts stand apart on the page, and the live fragment, where
-//! they travel together and the script puts each in its place.
+//! The page has two kinds of content. *State* (header, graph, variables, child runs) is replaced as
+//! a whole when the run changes; *history* (the timeline) only grows. The state is rendered as
+//! parts marked `data-part`. The same markup is used for the first load and for the live fragment,
+//! from which the script puts each part in its place.
 
 mod agents;
 mod header;
@@ -39,23 +38,23 @@ pub struct RunPageView {
     pub error: Option<(String, String)>,
     pub graph: GraphView,
     pub events: Vec<EventRow>,
-    /// How many earlier events the page leaves out; told to the reader.
+    /// How many earlier events the page omits; shown to the reader.
     pub events_omitted: u64,
     /// Pretty-printed.
     pub variables_json: String,
-    /// Where the live stream continues from.
+    /// Where the live stream continues.
     pub last_sequence: Option<u64>,
     pub can_cancel: bool,
     pub can_pause: bool,
     pub can_resume: bool,
     /// Run id, then status.
     pub child_runs: Vec<(String, String)>,
-    /// A supervisor decides in this run.
+    /// The run has a supervisor.
     pub supervised: bool,
     pub agents: AgentsView,
     /// Questions put to people, newest first.
     pub answered: Vec<AnsweredView>,
-    /// Its parents and children, as they were when the page was loaded.
+    /// Its ancestors and descendants, as of page load.
     pub run_tree: Option<RunTreeView>,
     pub csrf: String,
 }
@@ -91,7 +90,7 @@ pub fn run_page(chrome: &Chrome, view: &RunPageView) -> String {
     page(chrome, Section::Runs, &title, &body)
 }
 
-/// The parts of the page that follow the run's state, for a `state` message.
+/// The parts of the page that depend on the run's state, for a `state` message.
 pub fn run_state_fragment(view: &RunPageView) -> String {
     let parts: Markup = html! {
         (header::part(view))

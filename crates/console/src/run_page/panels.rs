@@ -1,7 +1,7 @@
-//! The panels that show a run's state: graph, variables, child runs.
+//! The panels of a run's state: graph, variables, child runs.
 //!
-//! Each panel's frame stays on the page and only its part is replaced, so a scroll
-//! position or an opened panel survives an update.
+//! Each panel's frame stays on the page and only its part is replaced, so scroll positions and
+//! opened panels are kept.
 
 use maud::{Markup, html};
 
@@ -36,7 +36,7 @@ pub(crate) fn graph_part(view: &RunPageView) -> Markup {
     }
 }
 
-/// The states in words and numbers, for a graph too large to take in at a glance.
+/// The number of nodes in each state, for graphs that are too large to overview.
 fn tally(view: &RunPageView) -> Markup {
     let count = |state: NodeState| view.graph.nodes.iter().filter(|n| n.state == state).count();
     html! {

@@ -1,4 +1,4 @@
-//! What people decided in a run: who, how, and what they changed before they accepted it.
+//! Decisions of people in a run: who, how, and their edits.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::RunPageView;
 use crate::inbox::{InboxSelection, outcome_label, vote_label};
 use crate::{VoteView, changes, links, time};
 
-/// A question of the run, as far as it was answered.
+/// A question of the run, with its answer so far.
 #[derive(Debug, Clone, Default)]
 pub struct AnsweredView {
     pub interrupt_id: String,
@@ -17,7 +17,7 @@ pub struct AnsweredView {
     pub outcome: Option<String>,
     pub at: Option<String>,
     pub votes: Vec<VoteView>,
-    /// What was proposed, and what was accepted instead.
+    /// The original and the accepted value.
     pub edit: Option<(Value, Value)>,
 }
 
@@ -51,6 +51,7 @@ fn answered(one: &AnsweredView) -> Markup {
                     @for vote in &one.votes {
                         li {
                             strong { (vote.voter) }
+                            @if let Some(by) = &vote.claimed_by { " (name claimed by " (by) ")" }
                             @if let Some(delegate) = &vote.delegate { " (through " (delegate) ")" }
                             " " (vote_label(&vote.action)) " " (time::ago(&vote.at))
                             @if let Some(text) = &vote.feedback { q.said { (text) } }

@@ -1,8 +1,8 @@
 //! The event timeline and the inspector that shows one event's payload.
 //!
-//! A row's markup is known twice: here and in `assets/console.js`, which appends rows
-//! as events arrive. Both must agree on `data-seq`, `data-node`, the four cells and the
-//! `<template>` that holds the payload out of sight.
+//! The markup of a row is defined twice: here and in `assets/console.js`, which appends rows as
+//! events arrive. Both must agree on `data-seq`, `data-node`, the four cells and the `<template>`
+//! that holds the hidden payload.
 
 use maud::{Markup, html};
 
@@ -50,8 +50,8 @@ pub(super) fn panel(view: &RunPageView) -> Markup {
     }
 }
 
-/// Only one row at a time is a tab stop; the arrow keys move between rows. With hundreds
-/// of events, a stop at each would trap a keyboard user in the table.
+/// Only one row at a time is a tab stop; the arrow keys move between rows. With hundreds of events,
+/// a stop at each would trap a keyboard user in the table.
 fn row(event: &EventRow, first: bool) -> Markup {
     html! {
         tr data-seq=(event.sequence) data-node=[event.node_id.as_deref()]
@@ -67,8 +67,8 @@ fn row(event: &EventRow, first: bool) -> Markup {
     }
 }
 
-/// Colours only what a reader scans for. Kinds are open-ended, so this goes by the
-/// last word of the name and leaves the rest plain.
+/// Colours only important kinds. Kinds are open-ended, so this uses the last word of the name and
+/// leaves the rest plain.
 pub(crate) fn tone(kind: &str) -> &'static str {
     match kind.rsplit(['.', '-', '_']).next().unwrap_or_default() {
         "failed" | "error" | "errored" | "rejected" => "tone-bad",

@@ -1,13 +1,13 @@
 //! A form made from a JSON Schema, and the value read back from it.
 //!
-//! Owns: what kind of field a schema asks for ([`Shape`]), how it looks ([`render`]) and what the
-//! browser's fields mean ([`read`]). Validation is not here: whoever takes the value checks it
-//! against the schema, and hands the field_errors back to be shown beside their fields.
+//! Owns the kind of field for a schema ([`Shape`]), its markup ([`render`]) and the parsing of
+//! posted fields ([`read`]). It does not validate: the receiver of the value checks it against the
+//! schema and passes field errors back, to be shown beside their fields.
 //!
 //! Invariants:
-//! - A field is named by the JSON pointer of its value, so a complaint finds its field.
-//! - Whatever has no field of its own is a JSON text: nothing of a proposed value is lost.
-//! - The shape follows from schema and proposed value alone, so that rendering and reading agree.
+//! - A field is named by the JSON pointer of its value, so an error can be matched to its field.
+//! - A value without its own kind of field is a JSON text: no part of a proposed value is lost.
+//! - The shape depends on schema and proposed value only, so that rendering and reading agree.
 
 mod read;
 mod render;
@@ -20,11 +20,11 @@ pub(crate) use render::{FormRenderer, initial_fields};
 
 use serde_json::Value;
 
-/// Nesting beyond this is edited as JSON; a page of fieldsets within fieldsets helps nobody.
+/// Deeper values are edited as JSON.
 const MAX_DEPTH: usize = 5;
-/// A list longer than this is edited as JSON.
+/// A longer list is edited as JSON.
 const MAX_ITEMS: usize = 50;
-/// A text longer than this gets several lines.
+/// A longer text gets several lines.
 const LONG_TEXT: usize = 80;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +69,7 @@ pub(crate) struct Member {
 }
 
 impl Shape {
-    /// From a schema, a proposed value, or both; where the schema is silent the value speaks.
+    /// From a schema, a proposed value, or both; where the schema has no type, the value decides.
     pub(crate) fn of(schema: Option<&Value>, value: Option<&Value>) -> Self {
         let root = schema.unwrap_or(&Value::Null);
         build(root, root, value, 0)
@@ -93,7 +93,7 @@ fn build(root: &Value, schema: &Value, value: Option<&Value>, depth: usize) -> S
     let field = field_of(root, schema, value, depth);
     let fits = value.is_none_or(|v| fits(&field, v) || (nullable && v.is_null()));
     Shape {
-        // A proposed value that its own schema does not know is still worth keeping.
+        // A proposed value that does not fit its schema is kept as JSON.
         field: if fits { field } else { Field::Json },
         title: text("title"),
         hint: text("description"),
@@ -101,7 +101,7 @@ fn build(root: &Value, schema: &Value, value: Option<&Value>, depth: usize) -> S
     }
 }
 
-/// Follows local references and takes "or null" apart. `None` for what has no field.
+/// Follows local references and removes "or null". `None` for schemas without a field.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> Option<(&'a Value, bool)> {
     let (mut schema, mut nullable) = (schema, false);
     for _ in 0..8 {
@@ -165,7 +165,7 @@ fn kind<'a>(schema: &'a Value, value: Option<&Value>) -> Option<&'a str> {
         Value::Array(kinds) => {
             let mut kinds = kinds.iter().filter_map(Value::as_str);
             let mut other = kinds.by_ref().filter(|kind| *kind != "null");
-            // Several types in one place are beyond a field.
+            // A field supports one type only.
             match (other.next(), other.next()) {
                 (Some(only), None) => Some(only),
                 _ => None,
@@ -204,16 +204,16 @@ fn list(root: &Value, schema: &Value, value: Option<&Value>, depth: usize) -> Fi
     if items.is_some_and(|items| items.len() > MAX_ITEMS) {
         return Field::Json;
     }
-    // Without a schema the first item stands for all; those that differ make it JSON.
+    // Without a schema the first item defines the shape; if others differ, the list is JSON.
     let example = items.and_then(|items| items.first());
-    let asked = &schema["items"];
-    let item = match asked.is_object() {
-        true => build(root, asked, None, depth + 1),
-        false => build(root, asked, example, depth + 1),
+    let item_schema = &schema["items"];
+    let item = match item_schema.is_object() {
+        true => build(root, item_schema, None, depth + 1),
+        false => build(root, item_schema, example, depth + 1),
     };
     let odd = |v: &&Value| !fits(&item.field, v);
     let strange = items.is_some_and(|items| items.iter().any(|v| odd(&v)));
-    // A list of JSON texts is easier to edit as one.
+    // A list of JSON texts is easier to edit as one JSON text.
     if item.field == Field::Json || strange {
         return Field::Json;
     }
@@ -239,7 +239,7 @@ fn group(root: &Value, schema: &Value, value: Option<&Value>, depth: usize) -> F
     {
         members.push(Member {
             name: name.clone(),
-            // It is there, so it stays.
+            // The value exists, so its field is required.
             required: true,
             shape: build(
                 root,
@@ -269,12 +269,12 @@ fn fits(field: &Field, value: &Value) -> bool {
     }
 }
 
-/// A JSON pointer one step further down.
+/// Appends a segment to a JSON pointer.
 pub(crate) fn child_pointer(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-/// What the browser calls the field of a value.
+/// The form field name of a value.
 pub(crate) fn field_name(path: &str) -> String {
     format!("v{path}")
 }

@@ -1,11 +1,11 @@
-//! Fields as a browser sent them, back to a value. Only what a text can be wrong about is refused
-//! here (not a number, not JSON); whether the value fits its schema is for the taker to say.
+//! Reads a value from posted fields. Only unparsable text is refused here (not a number, not JSON);
+//! the receiver validates the value against its schema.
 
 use super::{Field, MAX_ITEMS, Shape, child_pointer, field_name};
 use serde_json::{Map, Number, Value};
 use std::collections::{BTreeSet, HashMap};
 
-/// What a browser sent; the last field of a name counts.
+/// Posted fields; the last field of a name counts.
 pub(crate) struct PostedFields<'a>(HashMap<&'a str, &'a str>);
 
 impl<'a> PostedFields<'a> {
@@ -18,14 +18,14 @@ impl<'a> PostedFields<'a> {
         self.0.get(name).copied()
     }
 
-    /// Whether the browser sent any field of a value.
+    /// Whether any field of a value was posted.
     pub(crate) fn has_values(&self) -> bool {
         self.0
             .keys()
             .any(|name| name.starts_with("v/") || *name == "v")
     }
 
-    /// Places of a list that have fields, in order.
+    /// Indices of list entries that have fields, in order.
     pub(super) fn places(&self, path: &str) -> BTreeSet<usize> {
         let prefix = format!("{}/", field_name(path));
         let below = self.0.keys().filter_map(|name| name.strip_prefix(&*prefix));
@@ -35,10 +35,10 @@ impl<'a> PostedFields<'a> {
     }
 }
 
-/// A place, as a JSON pointer, and what is wrong there.
+/// A place, as a JSON pointer, and its error.
 pub(crate) type FieldError = (String, String);
 
-/// The value at `path`; `None` when it is left out. `before` is what was proposed there.
+/// The value at `path`; `None` when it is left out. `before` is the proposed value.
 pub(crate) fn read(
     shape: &Shape,
     path: &str,
@@ -101,7 +101,7 @@ pub(crate) fn read(
                 .filter_map(|place| {
                     let path = child_pointer(path, &place.to_string());
                     let before = before.and_then(|b| b.get(place));
-                    // An entry left empty is no entry.
+                    // An empty entry is not an entry.
                     read(item, &path, posted, before, false, field_errors)
                 })
                 .collect();

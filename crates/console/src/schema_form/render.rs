@@ -1,4 +1,4 @@
-//! The fields of a shape as markup: labelled, with field_errors beside the field they are about.
+//! The fields of a shape as markup: labelled, with errors beside their fields.
 
 use super::read::{FieldError, PostedFields};
 use super::{Field, Shape, Text, child_pointer, field_name};
@@ -6,17 +6,17 @@ use maud::{Markup, html};
 use serde_json::Value;
 use std::cell::Cell;
 
-/// What somebody typed before, when a form comes back to be corrected.
+/// The entered values, when a form is shown again with errors.
 pub(crate) type Entered<'a> = Option<&'a PostedFields<'a>>;
 
-/// One form being rendered: keeps field ids apart.
+/// One form being rendered; keeps field ids unique.
 pub(crate) struct FormRenderer<'a> {
     pub(crate) entered: Entered<'a>,
     pub(crate) field_errors: &'a [FieldError],
     fields: Cell<usize>,
 }
 
-/// Where a field stands.
+/// The position of a field.
 struct FieldContext<'a> {
     path: &'a str,
     label: &'a str,
@@ -33,7 +33,7 @@ impl<'a> FormRenderer<'a> {
         }
     }
 
-    /// The field of the value at `path`, under a label of the caller's choice.
+    /// The field of the value at `path`, with a label of the caller.
     pub(crate) fn field(
         &self,
         shape: &Shape,
@@ -72,7 +72,7 @@ impl<'a> FormRenderer<'a> {
         let (id, name) = (self.next_id(), field_name(at.path));
         let shown = self.shown(&name, typed_text(&shape.field, at.value));
         let (invalid, described) = (self.invalid(at.path), format!("{id}-about"));
-        let asked = at.required && !shape.nullable;
+        let required = at.required && !shape.nullable;
         let kind = match shape.field {
             Field::Text(Text::Date) => "date",
             Field::Text(Text::Email) => "email",
@@ -95,7 +95,7 @@ impl<'a> FormRenderer<'a> {
                             aria-describedby=(described) aria-invalid=[invalid] { (shown) }
                     }
                     Field::Number { integer, min, max } => {
-                        input id=(id) name=(name) type=(kind) value=(shown) required[asked]
+                        input id=(id) name=(name) type=(kind) value=(shown) required[required]
                             step=(if *integer { "1" } else { "any" }) min=[*min] max=[*max]
                             aria-describedby=(described) aria-invalid=[invalid];
                     }
@@ -153,7 +153,7 @@ impl<'a> FormRenderer<'a> {
         }
     }
 
-    /// The entries there are, and an empty one for the next.
+    /// The existing entries, and an empty one for the next.
     fn list(&self, shape: &Shape, item: &Shape, at: &FieldContext<'_>) -> Markup {
         let known = at.value.and_then(Value::as_array).map_or(0, Vec::len);
         let mut places: Vec<usize> = match self.entered {
@@ -177,7 +177,7 @@ impl<'a> FormRenderer<'a> {
         }
     }
 
-    /// What the schema's author says about a field, and what is wrong with it.
+    /// The schema's description of a field, and its errors.
     fn hint_and_errors(&self, shape: &Shape, path: &str, id: &str) -> Markup {
         let wrong = self.field_errors.iter().filter(|(place, _)| place == path);
         html! {
@@ -207,7 +207,7 @@ impl<'a> FormRenderer<'a> {
     }
 }
 
-/// What stands in a typed field before anybody typed.
+/// The initial text of a typed field.
 fn typed_text(field: &Field, value: Option<&Value>) -> String {
     match (field, value) {
         (_, None) | (Field::Number { .. } | Field::Text(_), Some(Value::Null)) => String::new(),
@@ -216,7 +216,7 @@ fn typed_text(field: &Field, value: Option<&Value>) -> String {
     }
 }
 
-/// What a browser sends for a form nobody touched; fields that are sent empty are left out.
+/// What a browser sends for an unchanged form; empty fields are left out.
 pub(crate) fn initial_fields(
     shape: &Shape,
     path: &str,

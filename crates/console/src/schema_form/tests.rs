@@ -1,4 +1,4 @@
-//! What a form makes of a schema and a value, and what it makes of what comes back.
+//! Forms from schemas and values, and the values read back.
 
 use super::*;
 use crate::tests::scan::tags;
@@ -34,7 +34,7 @@ fn proposed() -> Value {
     })
 }
 
-/// What a browser would send for a rendered form that nobody touched.
+/// What a browser would send for an unchanged rendered form.
 fn untouched(html: &str) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     let mut select = None;
@@ -211,7 +211,7 @@ fn unparsable_text_is_refused_with_its_path() {
         .map(|(place, _)| place.as_str())
         .collect();
     assert_eq!(places, ["/amount", "/count", "/currency", "/odd"]);
-    // Shown again: what was typed, with the complaint beside it.
+    // Shown again: the entered text, with the error beside it.
     let posted = PostedFields::new(&fields);
     let again = FormRenderer::new(Some(&posted), &field_errors);
     let html = again

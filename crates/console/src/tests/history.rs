@@ -1,4 +1,4 @@
-//! The pages about a run's past, filled with hostile text.
+//! The history pages, filled with hostile text.
 
 use super::scan::tags;
 use super::{HOSTILE, chrome, event, hostile, run};
@@ -95,7 +95,7 @@ pub(super) fn origin() -> ForkOrigin {
     }
 }
 
-/// Each page as full and as empty as it can be.
+/// Each page with all optional content and with none.
 pub(super) fn pages(chrome: &Chrome) -> Vec<(&'static str, String)> {
     vec![
         ("moment", history_page(chrome, &history_view())),

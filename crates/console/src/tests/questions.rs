@@ -1,4 +1,4 @@
-//! Questions and inboxes whose every text is hostile.
+//! Questions and inboxes in which every text is hostile.
 
 use super::{HOSTILE, event, hostile};
 use crate::*;
@@ -30,6 +30,7 @@ pub(super) fn question(kind: &str) -> CardView {
             .map(str::to_owned)
             .into(),
         votes: vec![VoteView {
+            claimed_by: None,
             voter: hostile(),
             delegate: Some(hostile()),
             action: hostile(),
@@ -60,6 +61,7 @@ pub(super) fn question(kind: &str) -> CardView {
 pub(super) fn inbox(card: Option<CardView>) -> InboxView {
     InboxView {
         rows: vec![InboxRow {
+            expired: false,
             id: hostile(),
             kind: hostile(),
             title: hostile(),

@@ -1,5 +1,5 @@
-//! A scanner just good enough to read our own markup the way a browser would: tags and
-//! attributes, with quotes respected. It lets a test ask what an attacker's text became.
+//! A minimal scanner for our own markup: tags and attributes, with quotes respected. A test can
+//! check how hostile text was rendered.
 
 #[derive(Debug)]
 pub(crate) struct Tag {

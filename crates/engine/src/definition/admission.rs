@@ -1,5 +1,5 @@
-//! What a document must not say when it comes in, though one that came in earlier may: a stored
-//! document always compiles, so that the runs pinned to it stay readable.
+//! Rules that apply only at registration. A stored document need not meet them: it always compiles,
+//! so that the runs pinned to it stay readable.
 
 use super::check::{Examined, examine};
 use super::{Definition, Permissions, Problem, undefined_names, unreachable};
@@ -8,15 +8,15 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::Object;
 
-/// Problems of one document that are told at once.
+/// Maximum number of problems of one document that are reported at once.
 const MAX_REPORTED: usize = 100;
 
 impl Definition {
-    /// Compiles a document that somebody wants to register. A refusal lists the errors first, then
-    /// what would have been a warning.
+    /// Compiles a document for registration. A refusal lists the errors first, then the warnings.
     pub fn admit(document: &Value, permissions: Permissions) -> Result<Self, Vec<Problem>> {
         let Examined {
             definition,
+            whole,
             mut problems,
         } = examine(document, permissions);
         for unknown in unknown_settings(document) {
@@ -32,12 +32,15 @@ impl Definition {
         }
         if let Some(definition) = &definition {
             problems.extend(schedules(definition));
+            problems.extend(defaults(definition));
             problems.extend(mapped_channels(definition));
             problems.extend(closed_settings(definition));
             problems.extend(undefined_names::problems(definition));
-            problems.extend(unreachable::unreachable_nodes(definition));
+            if whole {
+                problems.extend(unreachable::unreachable_nodes(definition));
+            }
         }
-        // One place, one complaint: the first says the most.
+        // One problem per path: the first says the most.
         let mut paths = BTreeSet::new();
         problems.retain(|problem| paths.insert(problem.path.clone()));
         problems.sort_by_key(|problem| problem.warning);
@@ -52,7 +55,7 @@ impl Definition {
     }
 }
 
-/// A run nobody starts is a promise this host does not keep.
+/// A schedule trigger is refused, because this host does not start such runs.
 fn schedules(definition: &Definition) -> Vec<Problem> {
     let triggers = definition.document.triggers.iter().enumerate();
     triggers
@@ -63,6 +66,22 @@ fn schedules(definition: &Definition) -> Vec<Problem> {
                 format!("/triggers/{i}"),
                 "this host starts no runs by schedule; remove or disable the trigger",
             )
+        })
+        .collect()
+}
+
+/// A default is what a caller could have given: of the declared type, or `null` for none.
+fn defaults(definition: &Definition) -> Vec<Problem> {
+    let variables = definition.document.variables.iter().enumerate();
+    let default = variables.filter_map(|(i, v)| Some((i, v, v.default_value.as_ref()?)));
+    default
+        .filter(|(_, variable, default)| !default.is_null() && !variable.accepts(default))
+        .map(|(i, variable, _)| {
+            let message = format!(
+                "must be {}, as the variable declares",
+                variable.kind_label()
+            );
+            Problem::new(format!("/variables/{i}/defaultValue"), message)
         })
         .collect()
 }
@@ -90,8 +109,8 @@ fn mapped_channels(definition: &Definition) -> Vec<Problem> {
     problems
 }
 
-/// Settings of closed configurations are said or left out; earlier versions also took nothing for
-/// an answer.
+/// Settings of closed configurations must have a value or be absent; earlier versions also accepted
+/// `null`.
 fn closed_settings(definition: &Definition) -> Vec<Problem> {
     let mut problems = Vec::new();
     for node in &definition.nodes {
@@ -110,7 +129,7 @@ fn closed_settings(definition: &Definition) -> Vec<Problem> {
     problems
 }
 
-/// A place below the configuration, and what is wrong there.
+/// A path below the configuration, and what is wrong there.
 type Fault = (String, String);
 
 fn nulls(fields: &Object, below: &str) -> Vec<Fault> {
@@ -145,7 +164,7 @@ fn faults_of_mock(config: &Object) -> Vec<Fault> {
     faults
 }
 
-/// The decisions of a test workflow are made when it is registered.
+/// The decisions of a test workflow are checked when it is registered.
 fn faults_of_decisions(config: &Object) -> Vec<Fault> {
     let pending = config.get("mockPendingDecision");
     let pending = pending.map(|d| ("/mockPendingDecision".to_owned(), d));

@@ -1,4 +1,4 @@
-//! From JSON to a [`Definition`]: schema first, then everything a schema cannot say.
+//! Compiles JSON to a [`Definition`]: first the schema, then everything a schema cannot express.
 
 use super::document::{Document, Edge, PortValue};
 use super::schema::Schemas;
@@ -12,15 +12,18 @@ use crate::graph::condition::CompiledCondition;
 use crate::ids::definition_hash;
 use crate::node::{self, Conformance, Kind, ParseContext};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tandem_record::NodeId;
 use tandem_schema::Schema;
 
-/// A document as far as it could be understood, and everything that is wrong with it.
+/// A document as far as it could be parsed, and all its problems.
 pub(super) struct Examined {
-    /// Absent when the graph could not be built. With problems it is only good for finding more.
+    /// Absent when the document could not be read. With problems it is only good for finding more.
     pub(super) definition: Option<Definition>,
+    /// All edges of the document are part of the definition.
+    pub(super) whole: bool,
     pub(super) problems: Vec<Problem>,
 }
 
@@ -35,7 +38,7 @@ pub(super) fn compile(
     }
 }
 
-/// Finds every problem there is, not only the first kind: an author mends a document in one round.
+/// Finds all problems, not only the first kind, so that an author can fix a document in one round.
 pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined {
     let mut problems = schema::check(source);
     let document: Document = match serde_json::from_value(source.clone()) {
@@ -46,14 +49,13 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
             }
             return Examined {
                 definition: None,
+                whole: false,
                 problems,
             };
         }
     };
     unique_names(&document, &mut problems);
-    let before = problems.len();
     references(&document, &mut problems);
-    let connected = problems.len() == before;
     if document.settings.compensation.is_some() {
         problems.push(Problem {
             capability: Some("compensation"),
@@ -66,35 +68,11 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
     let mut schemas = Schemas::of(permissions);
     let channels = channels(&document, &mut schemas, &mut problems);
     let configurable = configurable(&document, &mut schemas, &mut problems);
-    let parts = Parts::compile(&document, permissions, &mut schemas, &mut problems);
+    let mut parts = Parts::compile(&document, permissions, &mut schemas, &mut problems);
     supervision::check(&document, &parts.nodes, &mut problems);
-    let topology = match connected.then(|| topology::sort(&document)) {
-        Some(Ok(topology)) => topology,
-        Some(Err(cycle)) => {
-            let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
-            problems.push(
-                Problem::new(
-                    "/edges",
-                    format!(
-                        "nodes {} form a cycle; only edges back to core.loop or a supervisor may",
-                        names.join(", ")
-                    ),
-                )
-                .with_reason("cycle_detected"),
-            );
-            return Examined {
-                definition: None,
-                problems,
-            };
-        }
-        None => {
-            return Examined {
-                definition: None,
-                problems,
-            };
-        }
-    };
-    let built = build(&document, &topology, parts);
+    let (graph, topology) = graph(&document, &mut parts, &mut problems);
+    let whole = graph.edges.len() == document.edges.len();
+    let built = build(&graph, &topology, parts);
     let triggers = triggers::compile(&document, &built, &mut problems);
 
     let mut nodes = built.nodes;
@@ -120,8 +98,40 @@ pub(super) fn examine(source: &Value, permissions: Permissions<'_>) -> Examined 
     definition.sensitivity = Arc::new(definition.sensitivity_given(&[]));
     Examined {
         definition: Some(definition),
+        whole,
         problems,
     }
+}
+
+/// The document with the edges a graph can be built of, and the order of its nodes. Edges that lead
+/// nowhere are left out, and all of them where they form a cycle, so that nodes are checked anyway.
+fn graph<'a>(
+    doc: &'a Document,
+    parts: &mut Parts,
+    problems: &mut Vec<Problem>,
+) -> (Cow<'a, Document>, Topology) {
+    let known: HashSet<&NodeId> = doc.nodes.iter().map(|n| &n.id).collect();
+    let connects =
+        |edge: &Edge| known.contains(&edge.source_node_id) && known.contains(&edge.target_node_id);
+    let mut graph = Cow::Borrowed(doc);
+    if !doc.edges.iter().all(connects) {
+        let mut connecting = doc.edges.iter().map(connects);
+        let mut keeps = || connecting.next().unwrap_or(false);
+        parts.conditions.retain(|_| keeps());
+        graph.to_mut().edges.retain(connects);
+    }
+    if let Err(cycle) = topology::sort(&graph) {
+        let names: Vec<&str> = cycle.nodes.iter().map(NodeId::as_str).collect();
+        let names = names.join(", ");
+        let message =
+            format!("nodes {names} form a cycle; only edges back to core.loop or a supervisor may");
+        problems.push(Problem::new("/edges", message).with_reason("cycle_detected"));
+        graph.to_mut().edges.clear();
+        parts.conditions.clear();
+    }
+    let topology = topology::sort(&graph);
+    let topology = topology.unwrap_or_else(|_| unreachable!("without edges there is no cycle"));
+    (graph, topology)
 }
 
 fn unique_names(doc: &Document, problems: &mut Vec<Problem>) {
@@ -241,7 +251,7 @@ pub(super) struct Built {
     pub(super) edges: Vec<CompiledEdge>,
 }
 
-/// Nodes and conditions understood one by one, in the document's order.
+/// Nodes and conditions, each parsed on its own, in the document's order.
 struct Parts {
     nodes: Vec<CompiledNode>,
     conditions: Vec<Option<CompiledCondition>>,
@@ -297,7 +307,7 @@ fn build(doc: &Document, topology: &Topology, parts: Parts) -> Built {
     nodes.sort_by_key(|node| place[node.doc]);
     let mut conditions = parts.conditions;
     let mut edges = Vec::new();
-    // The rule sits on edges but belongs to the target: the smallest edge id wins.
+    // The rule is set on edges but belongs to the target: the smallest edge id wins.
     let mut rule_from: HashMap<usize, &str> = HashMap::new();
     for (e, edge) in doc.edges.iter().enumerate() {
         let (source, target) = all_ends[e];
@@ -350,8 +360,8 @@ fn build(doc: &Document, topology: &Topology, parts: Parts) -> Built {
     Built { nodes, edges }
 }
 
-/// A round of an outer loop runs all of its inner loops again, bodies and all. Inner heads come
-/// after outer ones in the order, so going backwards finds each inner body complete.
+/// A round of an outer loop runs all of its inner loops again, with their bodies. Inner heads come
+/// after outer ones in the order, so a backward pass finds each inner body complete.
 fn include_inner_bodies(nodes: &mut [CompiledNode]) {
     for head in (0..nodes.len()).rev() {
         let Some(repeats) = &nodes[head].repeats else {

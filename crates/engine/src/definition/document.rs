@@ -1,4 +1,4 @@
-//! The workflow document as its author writes it. Read after the schema accepted it, so these
+//! The workflow document as its author writes it. It is read after the schema accepted it, so these
 //! types are lenient: they take what execution needs and ignore what only editors use.
 
 use serde::Deserialize;
@@ -233,7 +233,7 @@ impl Variable {
     }
 }
 
-/// Keeps an explicit `null` apart from an absent key.
+/// Distinguishes an explicit `null` from an absent key.
 fn present<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(d).map(Some)
 }
@@ -286,7 +286,7 @@ pub struct ComplianceConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkflowSettings {
-    /// Milliseconds; 0 or absent means unbounded.
+    /// Milliseconds; 0 or absent means unlimited.
     pub timeout: u64,
     pub max_retries: u32,
     pub max_loopback_iterations: Option<u32>,

@@ -1,5 +1,5 @@
-//! A workflow document, checked and made ready to run. Owns every rule about what may be
-//! registered; a [`Definition`] that exists is sound, so the run machine never re-checks it.
+//! A workflow document, checked and compiled. Owns every rule about what may be registered. An
+//! existing [`Definition`] is valid, so the run machine never checks it again.
 
 mod admission;
 mod check;
@@ -36,12 +36,12 @@ pub struct Problem {
     pub message: String,
     /// A machine-readable reason where the protocol names one (`cycle_detected`, …).
     pub reason: Option<&'static str>,
-    /// The node type at fault, when that is what is wrong.
+    /// The unknown or refused node type, if that is the problem.
     pub type_id: Option<String>,
     pub node: Option<NodeId>,
-    /// The capability this host lacks, when that is what is wrong.
+    /// The capability this host lacks, if that is the problem.
     pub capability: Option<&'static str>,
-    /// Worth telling its author, but no reason to refuse the document.
+    /// Reported to the author, but no reason to refuse the document.
     pub warning: bool,
 }
 
@@ -74,23 +74,23 @@ impl Problem {
 /// Where the protocol's test-only node types and test hooks exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConformanceTypes {
-    /// Nowhere: the operator left them off.
+    /// Nowhere: the operator did not enable them.
     Off,
     /// In workflows whose id begins with `conformance-`.
     #[default]
     ByWorkflowId,
-    /// In every workflow: whoever asks has the role.
+    /// In every workflow: the caller has the role.
     Everywhere,
-    /// In documents stored while they existed, on a host that has them no longer. Such documents
+    /// In documents stored while they existed, on a host that no longer has them. Such documents
     /// compile so that their runs stay readable; no run of them may start.
     StoredOnly,
 }
 
-/// Who registers where, as far as it changes what is allowed.
+/// What the registering caller and this host allow.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Permissions<'a> {
     pub conformance: ConformanceTypes,
-    /// Unknown settings of nodes are told as warnings; they make a document refused otherwise.
+    /// Unknown settings of nodes are warnings; otherwise the document is refused.
     pub unknown_settings: bool,
     /// Node types besides the host's own.
     pub packs: AllowedPackTypes<'a>,
@@ -100,7 +100,7 @@ pub struct Permissions<'a> {
 pub struct Definition {
     pub hash: DefinitionHash,
     pub document: Document,
-    /// What its author should know, found when the document came in.
+    /// Warnings for the author, found at registration.
     pub warnings: Vec<Problem>,
     /// What is masked in a run whose parent gave it nothing sensitive.
     pub sensitivity: Arc<Sensitivity>,
@@ -121,7 +121,7 @@ pub(crate) struct CompiledNode {
     pub(crate) id: NodeId,
     pub(crate) type_id: String,
     pub(crate) kind: Kind,
-    /// Index into the document's own array, where the rest of the node is.
+    /// Index into the document's own array, which has the rest of the node.
     pub(crate) doc: usize,
     pub(crate) disabled: bool,
     /// Incoming edges without those that close a loop.
@@ -139,9 +139,9 @@ pub(crate) struct CompiledNode {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Loop {
-    /// Nodes run again in every round, without the head.
+    /// Nodes that run again in every round, without the head.
     pub(crate) body: Vec<usize>,
-    /// Where the edges back to the head come from.
+    /// The sources of the edges back to the head.
     pub(crate) tails: Vec<usize>,
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct ChannelTrigger {
 }
 
 impl Definition {
-    /// Checks a document and prepares it, or lists what is wrong with it.
+    /// Checks and compiles a document, or lists its problems.
     pub fn compile(document: &Value, permissions: Permissions<'_>) -> Result<Self, Vec<Problem>> {
         check::compile(document, permissions)
     }
@@ -184,7 +184,7 @@ impl Definition {
         self.document.channels.is_some()
     }
 
-    /// Whether this is one of the protocol's own test workflows, which alone may use test hooks.
+    /// Whether this is one of the protocol's own test workflows. Only these may use test hooks.
     pub fn is_conformance(&self) -> bool {
         is_conformance(self.document.id.as_str())
     }
@@ -197,7 +197,7 @@ impl Definition {
         })
     }
 
-    /// The first node type this host knows but does not serve, with the capability it needs.
+    /// The first node type this host knows but does not provide, with the capability it needs.
     pub fn gated(&self) -> Option<(&NodeId, &str, &'static str)> {
         self.nodes.iter().find_map(|n| match n.kind {
             Kind::Gated { capability } => Some((&n.id, n.type_id.as_str(), capability)),
@@ -216,15 +216,15 @@ impl Definition {
         self.nodes.iter().map(|n| n.type_id.as_str())
     }
 
-    /// Types that packs have to bring.
+    /// Types that packs have to provide.
     pub fn pack_types(&self) -> impl Iterator<Item = &str> {
         let nodes = self.nodes.iter();
         let foreign = nodes.filter(|n| matches!(n.kind, Kind::Pack));
         foreign.map(|n| n.type_id.as_str())
     }
 
-    /// Complaints of the workflow's own schema about a run's `configurable`. Who stands in for the
-    /// models of a test is not the workflow's business: children are given it unasked.
+    /// Checks a run's `configurable` against the workflow's own schema. The mock provider of a test
+    /// is not part of that schema, because children inherit it.
     pub(crate) fn check_configurable(&self, options: &RunOptions, meter: &Meter) -> Vec<Problem> {
         let Some(schema) = &self.configurable else {
             return Vec::new();
@@ -234,12 +234,12 @@ impl Definition {
         schema::problems(schema, &Value::Object(configurable), "/configurable", meter)
     }
 
-    /// Bytes of memory its schemas take, about.
+    /// Approximate bytes of memory of its schemas.
     pub fn schema_weight(&self) -> usize {
         self.schema_weight
     }
 
-    /// Whether any incoming or outgoing relation exists; used to draw the graph.
+    /// All edges with their endpoints; used to draw the graph.
     pub fn edges(&self) -> impl Iterator<Item = (&NodeId, &NodeId, &document::Edge)> {
         self.document
             .edges
@@ -255,7 +255,8 @@ impl Definition {
         self.by_id.get(node).copied()
     }
 
-    /// Nodes nothing follows: not what a loop repeats, but a loop head that leads nowhere else.
+    /// Nodes without successors. Nodes of a loop body do not count; a loop head without another
+    /// successor does.
     pub(crate) fn sinks(&self) -> impl Iterator<Item = usize> + '_ {
         let repeated = |ix: usize| {
             let loops = self.nodes.iter().filter_map(|n| n.repeats.as_ref());
@@ -275,10 +276,10 @@ impl Definition {
     }
 }
 
-/// Ids of the workflows that the protocol publishes for tests.
+/// Id prefixes of the workflows that the protocol publishes for tests.
 const TEST_WORKFLOW_PREFIXES: [&str; 2] = ["conformance-", "openwop-smoke-"];
 
-/// Whether the id is one of the protocol's test workflows, where test-only node types are served.
+/// Whether the id is one of the protocol's test workflows, where test-only node types are allowed.
 pub fn is_conformance(workflow_id: &str) -> bool {
     let mut prefixes = TEST_WORKFLOW_PREFIXES.iter();
     prefixes.any(|prefix| workflow_id.starts_with(prefix))

@@ -1,17 +1,17 @@
-//! The name somebody probably meant.
+//! Finds the name that was probably intended.
 
-/// The candidate that looks most like `name`, if any looks like it at all.
+/// The candidate most similar to `name`, if any is similar.
 pub fn nearest<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let ranked = among
         .into_iter()
         .map(|known| (distance(name, known), known));
     let (edits, known) = ranked.min()?;
-    // A third of the letters may be wrong: more is another word.
+    // A third of the letters may differ; with more it is another word.
     let shorter = name.chars().count().min(known.chars().count());
     (edits <= shorter.div_ceil(3).clamp(1, 3)).then_some(known)
 }
 
-/// Edits that turn one name into the other, ignoring case.
+/// Number of edits that turn one name into the other, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,5 +1,5 @@
-//! Schemas in documents: how they are compiled, and how their complaints are told. Also the shape of
-//! a workflow document itself, as a schema of the host, which lists every fault with a JSON pointer.
+//! Schemas in documents: how they are compiled, and how their errors are reported. Also the schema
+//! of the workflow document itself, which reports every problem with a JSON pointer.
 
 use super::{Permissions, Problem};
 use crate::pack::AllowedPackTypes;
@@ -15,14 +15,15 @@ static DOCUMENT: LazyLock<Schema> = LazyLock::new(|| {
     Schema::builtin(&schema)
 });
 
-/// Problems one document may report; a hostile one must not produce an unbounded answer.
+/// Maximum number of problems reported for one document; a hostile one must not produce an
+/// unlimited answer.
 const MAX_PROBLEMS: usize = 50;
 
 pub(super) fn check(document: &Value) -> Vec<Problem> {
     problems(&DOCUMENT, document, "", &Meter::unlimited())
 }
 
-/// Complaints of any schema about a value that sits at `at` in a larger document.
+/// Errors of any schema about a value that is at `at` in a larger document.
 pub(crate) fn problems(schema: &Schema, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
     let checked = schema.check(value, meter, MAX_PROBLEMS, |error| {
         Problem::new(
@@ -44,7 +45,7 @@ pub(crate) fn problems(schema: &Schema, value: &Value, at: &str, meter: &Meter) 
 #[derive(Debug)]
 pub(crate) struct Schemas {
     budget: Budget,
-    /// The document was accepted once, perhaps before there were limits.
+    /// The document was accepted earlier, perhaps before there were limits.
     pub(crate) stored: bool,
     /// For values in the document that are checked while it is compiled.
     pub(crate) meter: Meter,
@@ -61,8 +62,8 @@ impl Schemas {
         }
     }
 
-    /// A schema that is refused today but was accepted once does not make its document unreadable:
-    /// it stays as a schema that no value fits, and says why.
+    /// A schema that is refused today but was accepted earlier does not make its document
+    /// unreadable: it becomes a schema that matches no value, and its errors say why.
     pub(crate) fn compile(&mut self, schema: &Value) -> Result<Schema, SchemaRefusal> {
         match Schema::compile(schema, &mut self.budget) {
             Ok(schema) => {
@@ -74,7 +75,7 @@ impl Schemas {
         }
     }
 
-    /// A pattern outside of schemas. One that was accepted once stays.
+    /// A pattern outside of schemas. One that was accepted earlier stays valid.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Pattern, SchemaRefusal> {
         let budget = (!self.stored).then_some(&mut self.budget);
         let pattern = Pattern::compile(text, budget)?;
@@ -82,13 +83,13 @@ impl Schemas {
         Ok(pattern)
     }
 
-    /// Bytes of memory the schemas take, about.
+    /// Approximate bytes of memory of the schemas.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 }
 
-/// A refused schema, which sits at `at` in the document.
+/// The problem of a refused schema, which is at `at` in the document.
 pub(crate) fn refusal(why: &SchemaRefusal, at: &str) -> Problem {
     Problem::new(format!("{at}{}", why.at), &why.message).with_reason("schema_refused")
 }

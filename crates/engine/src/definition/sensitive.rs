@@ -1,10 +1,11 @@
-//! Where a workflow repeats what its author marked as sensitive. Found from the document alone, once
-//! when it is compiled, and again only for a child whose parent gave it something sensitive.
+//! Where a workflow copies values that its author marked as sensitive. Computed from the document
+//! alone, once when it is compiled, and again only for a child whose parent gave it something
+//! sensitive.
 //!
 //! Whatever path a run takes, a value that is passed on is marked wherever it arrives: over inputs,
-//! edges and bindings, through variables, channels and loops, out of children that were given it. A
-//! little more than that may be. Not followed is what others make of a value, who answer for
-//! themselves (services, models, tools, packs, memory, people), nor what a condition lets one guess.
+//! edges and bindings, through variables, channels and loops, out of children that received it. A
+//! few more places may be marked. Not marked are results that others compute from a value
+//! (services, models, tools, packs, memory, people), and what a condition reveals about it.
 
 use super::document::PortValue;
 use super::{CompiledNode, Definition};
@@ -14,15 +15,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tandem_record::{Masking, NodeId, RunRequest, Sensitivity};
 
-/// One more place that holds something sensitive.
+/// One more place that contains something sensitive.
 enum Mark<'a> {
     Port(&'a str),
     Variable(&'a str),
     Channel(&'a str),
+    /// The node's error, which may quote what the node handles.
+    Error,
 }
 
 impl Definition {
-    /// What is masked where a run that was asked for like this is shown.
+    /// What is masked in a run with this request.
     pub fn sensitivity_for(&self, request: &RunRequest) -> Arc<Sensitivity> {
         match request.sensitive_inputs.as_slice() {
             [] => Arc::clone(&self.sensitivity),
@@ -30,7 +33,7 @@ impl Definition {
         }
     }
 
-    /// Whether the author marked what goes by this name, rather than something it is made of.
+    /// Whether the author marked this name itself, and not only a value it is computed from.
     pub(crate) fn is_declared_sensitive(&self, name: &str) -> bool {
         let channel = self.channels.get(name);
         let mut variables = self.document.variables.iter();
@@ -38,18 +41,18 @@ impl Definition {
             || channel.is_some_and(|c| c.declared.sensitive)
     }
 
-    /// What is sensitive in a run that was given these inputs by a parent in which they are.
+    /// What is sensitive in a run whose parent passed these inputs, which are sensitive there.
     pub(super) fn sensitivity_given(&self, inputs: &[String]) -> Sensitivity {
         let mut found = self.marked_by_author();
         if !inputs.is_empty() && found.mode == Masking::Passthrough {
-            // Showing them is not this author's to allow.
+            // This workflow's author may not show them.
             found.mode = Masking::Mask;
         }
         found.variables.extend(inputs.iter().cloned());
         if !found.hides_anything() {
             return found;
         }
-        // Marks are only ever added, and there are not many to add: this ends.
+        // Marks are only added, and their number is limited: the loop ends.
         while self.propagate(&mut found) {}
         let last = self.sinks().map(|ix| self.nodes[ix].id.clone());
         found.last = last.collect();
@@ -76,17 +79,20 @@ impl Definition {
             outputs: outputs
                 .filter(|(_, ports): &(_, BTreeSet<String>)| !ports.is_empty())
                 .collect(),
+            errors: BTreeSet::new(),
             last: BTreeSet::new(),
         }
     }
 
-    /// Carries every mark one step further; whether that found anything.
+    /// Propagates every mark one step; returns whether a mark was added.
     fn propagate(&self, found: &mut Sensitivity) -> bool {
         let mut more = false;
         for node in &self.nodes {
             let ports = self.sensitive_ports(node, found);
-            for mark in marks(node, &ports, found) {
+            let error = may_quote_sensitive(node, &ports, found).then_some(Mark::Error);
+            for mark in marks(node, &ports, found).into_iter().chain(error) {
                 more |= match mark {
+                    Mark::Error => found.errors.insert(node.id.clone()),
                     Mark::Port(port) => {
                         let known = found.outputs.entry(node.id.clone()).or_default();
                         known.insert(port.to_owned())
@@ -99,7 +105,8 @@ impl Definition {
         more
     }
 
-    /// The input ports at which something sensitive may stand: the static side of `port_values`.
+    /// The input ports that may contain something sensitive: the static counterpart of
+    /// `port_values`.
     fn sensitive_ports(&self, node: &CompiledNode, found: &Sensitivity) -> BTreeSet<String> {
         let bindings = &self.document.nodes[node.doc].inputs;
         let mut ports = BTreeSet::new();
@@ -136,14 +143,14 @@ impl Definition {
     }
 }
 
-/// What a node repeats of what stands at its ports and in variables. Listed one by one, so that a new
-/// kind has to say what it does.
+/// What a node copies from its ports and variables. Every kind is listed, so that a new kind has to
+/// be classified.
 fn marks<'a>(
     node: &'a CompiledNode,
     ports: &'a BTreeSet<String>,
     found: &Sensitivity,
 ) -> Vec<Mark<'a>> {
-    // A value that goes to a variable and to a port is as sensitive in one place as in the other.
+    // A value that goes to a variable and to a port is sensitive in both places.
     let same = |port: &'a str, variable: Option<&'a String>, arrives: bool| {
         let stored = variable.is_some_and(|name| found.variables.contains(name));
         if !arrives && !stored && !is_sensitive_output(found, &node.id, port) {
@@ -184,7 +191,7 @@ fn marks<'a>(
             };
             same(port, config.output.as_ref(), false)
         }
-        // Whoever accepts it may have changed it a little.
+        // A person who accepts it may have edited it.
         Kind::ApprovalGate(gate) => when(
             gate.shows_inputs() && !ports.is_empty(),
             Mark::Port("artifactData"),
@@ -193,7 +200,7 @@ fn marks<'a>(
             matches!(config.source, DecisionSource::Port) && ports.contains("decision"),
             Mark::Port("decision"),
         ),
-        // What a child does with what it is given is not known here.
+        // What a child does with its inputs is not known here.
         Kind::SubWorkflow(config) => {
             let mut given = config.input_mapping.iter().map(|(_, ours)| ours);
             let left = config.output_mapping.iter().map(|(ours, _)| ours);
@@ -228,12 +235,36 @@ fn marks<'a>(
     }
 }
 
+/// Whether a node's error may hold something sensitive: the node is given it, over a port or by a name
+/// in its configuration, or puts it out. Nodes that say only what their configuration says are left out.
+fn may_quote_sensitive(node: &CompiledNode, ports: &BTreeSet<String>, found: &Sensitivity) -> bool {
+    let named = match &node.kind {
+        Kind::Fail { .. } | Kind::GetVariable { .. } => {
+            return found.outputs.contains_key(&node.id);
+        }
+        Kind::SubWorkflow(config) => {
+            let mut given = config.input_mapping.iter().map(|(_, ours)| ours);
+            given.any(|name| found.holds(name))
+        }
+        Kind::Dispatch(config) => config.input_variables().any(|name| found.holds(name)),
+        Kind::Memory(config) => config.variables_read().any(|name| found.holds(name)),
+        // A run's `delaySeconds` is read past the ports.
+        Kind::Delay { .. } => found.holds("delaySeconds"),
+        _ => false,
+    };
+    named || !ports.is_empty() || found.outputs.contains_key(&node.id)
+}
+
 fn is_sensitive_output(found: &Sensitivity, node: &NodeId, port: &str) -> bool {
+    // What a failed node leaves when its run goes on.
+    if port == "error" && found.errors.contains(node) {
+        return true;
+    }
     let ports = found.outputs.get(node);
     ports.is_some_and(|ports| ports.contains(port))
 }
 
-/// Whether an expression looks at something sensitive.
+/// Whether an expression reads something sensitive.
 pub(crate) fn reads_sensitive(found: &Sensitivity, expression: &Expression) -> bool {
     let any = |root: &str, sensitive: &dyn Fn(&[&str]) -> bool| {
         let places = expression.places_below(root);
@@ -248,7 +279,10 @@ pub(crate) fn reads_sensitive(found: &Sensitivity, expression: &Expression) -> b
         || any("inputs", &named)
         || any("nodes", &|place| match place {
             [node, "outputs", port, ..] => is_sensitive_output(found, &NodeId::new(*node), port),
-            [node, ..] => found.outputs.contains_key(&NodeId::new(*node)),
-            [] => !found.outputs.is_empty(),
+            [node, ..] => {
+                let node = NodeId::new(*node);
+                found.outputs.contains_key(&node) || found.errors.contains(&node)
+            }
+            [] => !(found.outputs.is_empty() && found.errors.is_empty()),
         })
 }

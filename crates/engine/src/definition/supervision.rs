@@ -1,11 +1,11 @@
-//! Rules about supervisors and the nodes that carry out what they decide.
+//! Rules about supervisors and the nodes that carry out their decisions.
 
 use super::document::Document;
 use super::{CompiledNode, Problem};
 use crate::node::{DecisionSource, Kind, Supervisor};
 
 pub(super) fn check(doc: &Document, nodes: &[CompiledNode], problems: &mut Vec<Problem>) {
-    // By its name: one whose configuration is refused is still there.
+    // Compared by type: a node with a refused configuration still counts.
     let has = |type_id: &str| doc.nodes.iter().any(|n| n.type_id == type_id);
     let supervised = has("core.orchestrator.supervisor");
     let dispatched = has("core.dispatch");
@@ -33,7 +33,7 @@ pub(super) fn check(doc: &Document, nodes: &[CompiledNode], problems: &mut Vec<P
 
 type Fault = (&'static str, &'static str);
 
-/// A supervisor nobody decides for.
+/// A supervisor without a source of decisions.
 fn missing_decision_source(
     doc: &Document,
     node: &CompiledNode,
@@ -47,11 +47,11 @@ fn missing_decision_source(
     let decided = bound || wired || !matches!(config.source, DecisionSource::Port);
     (!decided).then_some((
         "",
-        "a supervisor needs somebody who decides: config.endpoint, or the port \"decision\"",
+        "a supervisor needs a source of decisions: config.endpoint, or the port \"decision\"",
     ))
 }
 
-/// Checks where nothing is carried out would never take place.
+/// A verifier in a workflow without a dispatch node would never be called.
 fn verifier_without_dispatch(config: &Supervisor, dispatched: bool) -> Option<Fault> {
     let place = match &config.verifier {
         Some(_) => "/config/verifier",
@@ -64,7 +64,7 @@ fn verifier_without_dispatch(config: &Supervisor, dispatched: bool) -> Option<Fa
     ))
 }
 
-/// Who checks its own decisions checks nothing.
+/// An agent must not verify its own decisions.
 fn same_agent(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Option<Fault> {
     let verifier = config.verifier.as_ref()?.agent_id.as_deref()?;
     let pin = doc.nodes[node.doc].agent.as_ref();
@@ -72,7 +72,7 @@ fn same_agent(doc: &Document, node: &CompiledNode, config: &Supervisor) -> Optio
     let own = pinned.or(config.agent_id.as_deref());
     (own == Some(verifier)).then_some((
         "/config/verifier/agentId",
-        "a critic is another agent than the supervisor it checks",
+        "a verifier must be another agent than the supervisor it checks",
     ))
 }
 

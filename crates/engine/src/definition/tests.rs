@@ -1,4 +1,4 @@
-//! What may be registered: each check with the place and the reason it reports.
+//! What may be registered: each check with the path and the reason it reports.
 
 use super::{ConformanceTypes, Definition, Permissions, Problem};
 use crate::pack::{AllowedPackTypes, PackType, PackTypes};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A sound document, to be broken in one place.
+/// A valid document; each case breaks one place.
 fn sound() -> Value {
     let node = |id: &str, type_id: &str| {
         json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0},
@@ -25,7 +25,7 @@ fn sound() -> Value {
     })
 }
 
-/// Sets a value at a JSON pointer, making the last key if it is new; `/-` appends.
+/// Sets a value at a JSON pointer and creates the last key if it is new; `/-` appends.
 fn with(mut document: Value, at: &str, value: Value) -> Value {
     let (parent, key) = at.rsplit_once('/').expect("a pointer");
     let parent = document.pointer_mut(parent).expect("a place to change");
@@ -330,7 +330,7 @@ fn definition_hash_ignores_formatting() {
     assert_ne!(compiled(&sound()), compiled(&renamed));
 }
 
-/// The published workflows, where a checkout of them lies beside this one.
+/// Uses the published workflows if a checkout of them exists beside this one.
 #[test]
 fn published_workflows_register_or_name_a_type_this_host_lacks() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/openwop/fixtures");
@@ -388,7 +388,7 @@ fn packs_add_types_but_never_reserved_ones() {
             listed,
             "{type_id}"
         );
-        // A document that was accepted still means what it meant.
+        // A document that was accepted keeps its meaning.
         assert_eq!(
             compiles(type_id, AllowedPackTypes::PreviouslyAccepted),
             once,

@@ -1,4 +1,5 @@
-//! The order of nodes: which edges close a loop, what a loop repeats, who comes before whom.
+//! The order of nodes: which edges close a loop, what a loop repeats, and which node precedes
+//! which.
 
 use super::document::Document;
 use std::collections::{BTreeSet, HashMap};
@@ -62,9 +63,9 @@ pub(super) fn sort(doc: &Document) -> Result<Topology, Cycle> {
     Err(Cycle { nodes })
 }
 
-/// An edge closes a loop when it leads back to a loop head, or out of a loop tail, on the path by
-/// which the walk from the entry came: the edge into an inner loop does not, though the inner loop
-/// leads back to it by way of the outer.
+/// An edge closes a loop when it leads back to a loop head, or out of a loop tail, on the path of
+/// the depth-first walk from the entry. The edge into an inner loop does not close one, although
+/// the inner loop leads back to it through the outer loop.
 fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
     let is = |ix: usize, types: &[&str]| types.contains(&doc.nodes[ix].type_id.as_str());
     let mut entered = vec![false; doc.nodes.len()];
@@ -73,11 +74,11 @@ fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
         leaving[source].push(e);
         entered[target] = true;
     }
-    // Loop heads last, where the walk takes from: a jump into a loop's body is not its entry.
+    // Loop heads are last, where the walk takes from: a jump into a loop's body is not its entry.
     for edges in &mut leaving {
         edges.sort_by_key(|&e| (is(ends[e].1, &LOOP_HEADS), std::cmp::Reverse(e)));
     }
-    // Where nothing leads in; then, for cycles without an entry, their loop heads.
+    // Nodes without incoming edges; then, for cycles without an entry, their loop heads.
     let mut starts: Vec<usize> = (0..doc.nodes.len()).collect();
     starts.sort_by_key(|&n| (entered[n], !is(n, &LOOP_HEADS), n));
 
@@ -110,7 +111,7 @@ fn back_edges(doc: &Document, ends: &[(usize, usize)]) -> BTreeSet<usize> {
     found
 }
 
-/// Everything reachable from a node, itself included, not crossing `without`.
+/// Everything reachable from a node, including itself, without crossing `without`.
 pub(super) fn reach(
     count: usize,
     ends: &[(usize, usize)],

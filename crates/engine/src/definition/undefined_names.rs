@@ -1,5 +1,5 @@
-//! Names a document reads that nothing in it brings about: variables, channels and nodes of
-//! expressions and mappings, and the texts of questions.
+//! Names that a document reads but never defines: variables, channels and nodes in expressions and
+//! mappings, and in the texts of interrupts.
 
 use super::document::{ConditionKind, PortValue};
 use super::{CompiledNode, Definition, Problem, nearest};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::{NodeId, WorkflowId};
 
-/// Where a text of a question is a template: the key, or the list and the key in its items.
+/// Where a text of an interrupt is a template: the key, or the list and the key in its items.
 const TEXTS: [(&str, &[&str]); 2] = [
     ("core.approvalGate", &["title", "description"]),
     ("core.clarificationGate", &["questions"]),
@@ -19,13 +19,14 @@ const TEXTS: [(&str, &[&str]); 2] = [
 /// A workflow that a node starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildReference {
-    /// JSON pointer to where it is named.
+    /// JSON pointer to the place that names it.
     pub path: String,
     pub node: NodeId,
     pub workflow: WorkflowId,
 }
 
-/// The workflows a document starts, as far as it names them; it need not be sound otherwise.
+/// The workflows a document starts, as far as it names them. The document need not be valid
+/// otherwise.
 pub fn child_references(document: &Value) -> Vec<ChildReference> {
     let nodes = document["nodes"].as_array().into_iter().flatten();
     let found = nodes.enumerate().filter_map(|(i, node)| {
@@ -45,7 +46,7 @@ pub fn child_references(document: &Value) -> Vec<ChildReference> {
 }
 
 impl ChildReference {
-    /// Nothing goes by that name yet. It may come later: only a run needs it.
+    /// No workflow has that name yet. It may be registered later: only a run needs it.
     pub fn unknown(&self) -> Problem {
         let message = format!(
             "there is no workflow {:?} yet; a run that gets here fails until there is one",
@@ -63,10 +64,6 @@ pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
     let mut problems = Vec::new();
     for node in &definition.nodes {
         check_templates(definition, node, &names, &mut problems);
-    }
-    // The protocol's own test workflows read what their test hooks leave.
-    if definition.is_conformance() {
-        return problems;
     }
     let mut report = |path: String, node: Option<&NodeId>, fault: String| {
         problems.push(Problem {
@@ -108,7 +105,7 @@ pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
     problems
 }
 
-/// Everything a document declares or brings about, by name.
+/// All names that a document declares or sets.
 struct DefinedNames<'a> {
     /// Channels are read as variables too.
     variables: BTreeSet<&'a str>,
@@ -136,7 +133,7 @@ impl<'a> DefinedNames<'a> {
         Some(missing("variable", name, &self.variables))
     }
 
-    /// Inputs are not looked at: a caller may give more of them than are declared.
+    /// Inputs are not checked: a caller may give more of them than are declared.
     fn unknown_in(&self, expression: &Expression) -> Option<String> {
         let read = |root: &str| expression.read_below(root).into_iter().flatten();
         let variable = read("variables").chain(read("channels"));
@@ -170,13 +167,15 @@ fn written_by(node: &CompiledNode) -> Vec<&str> {
         Kind::Http(config) => config.output.as_deref().into_iter().collect(),
         Kind::Memory(config) => config.output.as_deref().into_iter().collect(),
         Kind::Loop(config) => config.item_variable.as_deref().into_iter().collect(),
+        // Test hooks leave what they found.
+        Kind::MemoryHook(hook) => hook.result_variables().to_vec(),
         // Their turns are kept in a channel of this name.
         Kind::ConversationGate(_) => vec!["conversation"],
         _ => Vec::new(),
     }
 }
 
-/// Variables a node reads by name, and where it says so.
+/// Variables a node reads by name, and the path of each.
 fn read_by(definition: &Definition, node: &CompiledNode) -> Vec<(String, String)> {
     let at = format!("/nodes/{}", node.doc);
     let document = &definition.document.nodes[node.doc];
@@ -232,7 +231,8 @@ fn read_by(definition: &Definition, node: &CompiledNode) -> Vec<(String, String)
     read
 }
 
-/// What a question shows must be known when it is registered, not when somebody reads it.
+/// The values that an interrupt shows must be defined at registration, not only when a person reads
+/// it.
 fn check_templates(
     definition: &Definition,
     node: &CompiledNode,
@@ -285,7 +285,7 @@ fn check_templates(
     }
 }
 
-/// Why a value of a text would never be there.
+/// Why a value of a text would never exist.
 fn unreadable(names: &DefinedNames<'_>, expression: &Expression) -> Option<String> {
     const ROOTS: [&str; 4] = ["inputs", "variables", "channels", "nodes"];
     if let Some(root) = expression

@@ -1,15 +1,15 @@
-//! Nodes no run ever gets to: after a node that is switched off, or one that can only fail.
+//! Nodes that no run reaches: after a disabled node, or after one that can only fail.
 
 use super::document::{OnError, TriggerRule};
 use super::{CompiledNode, Definition, Problem};
 use crate::node::Kind;
 
-/// How a node may end, as far as the document tells.
+/// How a node may end, as far as the document shows.
 #[derive(Clone, Copy)]
 struct Ends {
     completes: bool,
     fails: bool,
-    /// It may be skipped; then its edges carry nothing.
+    /// It may be skipped; then its edges are inactive.
     skips: bool,
 }
 
@@ -22,7 +22,7 @@ const SKIPPED: Ends = Ends {
 pub(super) fn unreachable_nodes(definition: &Definition) -> Vec<Problem> {
     let mut ends: Vec<Ends> = Vec::with_capacity(definition.nodes.len());
     let mut problems = Vec::new();
-    // In topological order, so that what comes before a node is known.
+    // In topological order, so that the predecessors of a node are known.
     for node in &definition.nodes {
         let before = node.incoming.iter().map(|&e| {
             let edge = &definition.edges[e];

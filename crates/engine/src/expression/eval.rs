@@ -1,4 +1,4 @@
-//! A tree and a scope to a value.
+//! Evaluates an expression tree in a scope.
 
 use super::{Node, Operator, Scope, Step, ValueLocation};
 use crate::cost::{charge_value, contains_text, count, equal};

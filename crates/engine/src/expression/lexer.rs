@@ -1,4 +1,4 @@
-//! Characters to tokens.
+//! Splits characters into tokens.
 
 use super::SyntaxError;
 use serde_json::Value;

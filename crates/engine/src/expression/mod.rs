@@ -52,7 +52,7 @@ use tandem_schema::Meter;
 
 pub(crate) use eval::{contains, truthy};
 
-/// Nested operators allowed before an expression is refused; keeps evaluation off the stack limit.
+/// Maximum number of nested operators; keeps the recursion of the evaluation within the stack.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -109,10 +109,10 @@ pub(crate) trait Scope {
 
 /// Where a value below a root is.
 pub(crate) enum ValueLocation<'a> {
-    /// Reached after so many steps.
+    /// The value after this number of steps.
     Found(&'a Value, usize),
     Missing,
-    /// The root has to be put together first.
+    /// The root has to be built first.
     NotStored,
 }
 
@@ -121,20 +121,20 @@ impl Expression {
         parser::parse(text).map(Self)
     }
 
-    /// The names read right below `root`; `None` among them stands for all of it.
+    /// The names read directly below `root`; `None` among them stands for the whole root.
     pub(crate) fn read_below<'a>(&'a self, root: &str) -> Vec<Option<&'a str>> {
         let places = self.places_below(root).into_iter();
         places.map(|names| names.first().copied()).collect()
     }
 
-    /// The places read below `root`, each by the names that lead there, as far as they are names.
+    /// The paths read below `root`, each as far as it consists of names.
     pub(crate) fn places_below<'a>(&'a self, root: &str) -> Vec<Vec<&'a str>> {
         let mut places = Vec::new();
         below(&self.0, root, &mut places);
         places
     }
 
-    /// The names every path of it begins with.
+    /// The root names of all its paths.
     pub(crate) fn roots(&self) -> Vec<&str> {
         let mut found = Vec::new();
         roots(&self.0, &mut found);

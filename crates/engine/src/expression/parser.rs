@@ -1,10 +1,10 @@
-//! Tokens to a tree, by precedence: `||`, `&&`, comparison, `!`, path.
+//! Parses tokens into a tree, by precedence: `||`, `&&`, comparison, `!`, path.
 
 use super::lexer::{Token, error, tokens};
 use super::{MAX_DEPTH, Node, Operator, Step, SyntaxError};
 use serde_json::Value;
 
-/// Longest expression accepted, in characters.
+/// Maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 4096;
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {

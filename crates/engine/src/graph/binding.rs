@@ -1,4 +1,4 @@
-//! What a node finds on its input ports, and what expressions can see.
+//! The values on a node's input ports, and the values that expressions can read.
 
 use super::channel::{AccessSide, check_access};
 use super::readiness::{EdgeState, edge_state};
@@ -87,7 +87,7 @@ impl Run {
                 ports.insert(edge.target_input.clone(), copy(Cow::Borrowed(value))?);
             }
         }
-        // Changes a reviewer asked for reach the node that has to make them.
+        // Changes requested by a reviewer are passed to the node that has to make them.
         if let Some(feedback) = self.state.feedback.get(&node.id) {
             ports.insert("refineFeedback".to_owned(), feedback.clone());
         }
@@ -143,7 +143,14 @@ impl Run {
                 match source.filter(|s| s.status == NodeStatus::Completed) {
                     Some(source) => {
                         let outputs = source.outputs.as_ref();
-                        Ok(outputs.and_then(|o| o.get(output_key)).map(Cow::Borrowed))
+                        match outputs.and_then(|o| o.get(output_key)) {
+                            Some(value) => Ok(Some(Cow::Borrowed(value))),
+                            None if *optional => Ok(None),
+                            None => unresolved(format!(
+                                "node {:?} put out nothing under {output_key:?}",
+                                node_id.as_str()
+                            )),
+                        }
                     }
                     None if *optional => Ok(None),
                     None => unresolved(format!("node {:?} did not complete", node_id.as_str())),
@@ -176,7 +183,7 @@ impl Run {
         }
     }
 
-    /// Whether a node may see what goes by this name: everything but a channel that keeps it out.
+    /// Whether a node may read this name. Only a channel's access list can forbid it.
     pub(crate) fn check_channel_access(&self, ix: usize, name: &str) -> Result<(), ErrorInfo> {
         let Some(channel) = self.def.channels.get(name) else {
             return Ok(());
@@ -216,7 +223,7 @@ impl<'a> RunScope<'a> {
         Self { run, output: None }
     }
 
-    /// For a condition: `output` is what the edge's source put out.
+    /// For a condition: `output` contains the outputs of the edge's source.
     pub(crate) fn with_output(run: &'a Run, output: &'a Object) -> Self {
         Self {
             run,

@@ -1,9 +1,11 @@
-//! Channels: typed state that grows by writes. The log holds writes; this folds them, with the
-//! reducer recorded on each write, so that a later change of declaration cannot rewrite history.
+//! Channels: typed state that grows by writes. The log stores the writes. This module folds them
+//! with the reducer recorded on each write, so that a later change of the declaration cannot change
+//! history.
 
 use crate::cost::{charge_copies, count};
 use crate::definition::CompiledChannel;
 use crate::definition::document::Channel;
+use crate::value_kind::kind_of;
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, Object, Size, Timestamp};
 use tandem_schema::{Meter, ValidationFailure};
@@ -22,7 +24,7 @@ pub(crate) fn is_reducer(name: &str) -> bool {
             .is_some_and(|rest| rest.split('.').count() == 2)
 }
 
-/// Reducers whose entries age.
+/// Reducers whose entries expire.
 pub(crate) fn has_aging_entries(reducer: &str) -> bool {
     matches!(reducer, "append" | "votes" | "feedback")
 }
@@ -32,7 +34,7 @@ fn drops_oldest(reducer: &str) -> bool {
     matches!(reducer, "append" | "feedback" | "message")
 }
 
-/// How a write is stored: wrapped with its time when its entries age.
+/// How a write is stored: wrapped with its time if its entries expire.
 pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: Timestamp) -> Value {
     if ttl.is_some() && has_aging_entries(reducer) {
         json!({"value": value, "_ts": now.0})
@@ -41,7 +43,7 @@ pub(crate) fn stored_value(value: Value, reducer: &str, ttl: Option<u64>, now: T
     }
 }
 
-/// One write into the state so far.
+/// Folds one write into the state.
 pub(crate) fn fold(
     current: Option<Value>,
     value: &Value,
@@ -115,7 +117,7 @@ fn add(current: Option<&Value>, value: &Value) -> Value {
     }
 }
 
-/// How a value is about to be written.
+/// The parameters of a write.
 pub(crate) struct Write<'a> {
     pub(crate) reducer: &'a str,
     pub(crate) ttl_ms: Option<u64>,
@@ -123,7 +125,7 @@ pub(crate) struct Write<'a> {
     pub(crate) at: Timestamp,
 }
 
-/// Whether a write may happen at all; checked before it is recorded.
+/// Whether a write is allowed; checked before it is recorded.
 pub(crate) fn check_write(
     channel: &str,
     declared: Option<&CompiledChannel>,
@@ -135,10 +137,16 @@ pub(crate) fn check_write(
     let (reducer, max_size) = (write.reducer, write.max_size);
     let refuse = |message: String| Err(ErrorInfo::new("validation_error", message));
     if reducer == "merge" && !value.is_object() {
-        return refuse(format!("channel {channel:?} merges objects, not {value}"));
+        return refuse(format!(
+            "channel {channel:?} merges objects, not {}",
+            kind_of(value)
+        ));
     }
     if reducer == "counter" && !value.is_number() {
-        return refuse(format!("channel {channel:?} counts numbers, not {value}"));
+        return refuse(format!(
+            "channel {channel:?} counts numbers, not {}",
+            kind_of(value)
+        ));
     }
     charge_fold(write, value, current, meter)?;
     // What has aged out makes room first. Built only where it is looked at.
@@ -163,7 +171,8 @@ pub(crate) fn check_write(
             return refuse(format!("channel {channel:?} holds at most {max} entries"));
         }
     }
-    // Authors describe either one entry or the folded state; a write that fits neither is wrong.
+    // The schema describes either one entry or the folded state; a write that matches neither is
+    // wrong.
     let Some(schema) = declared.and_then(|c| c.schema.as_ref()) else {
         return Ok(());
     };

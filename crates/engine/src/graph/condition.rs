@@ -1,4 +1,4 @@
-//! Whether an edge carries on after its source completed.
+//! Whether an edge is taken after its source completed.
 
 use crate::cost::{charge_copies, charge_text, charge_value, equal};
 use crate::definition::document::{Condition, ConditionKind};
@@ -23,7 +23,7 @@ pub(crate) enum CompiledCondition {
 }
 
 impl CompiledCondition {
-    /// On failure: the offending key and what is wrong with it.
+    /// On failure: the key and what is wrong with it.
     pub(crate) fn new(
         condition: &Condition,
         compile: impl FnOnce(&str) -> Result<Pattern, SchemaRefusal>,

@@ -1,5 +1,5 @@
-//! How nodes hang together while a run moves: conditions on edges, values on ports, readiness,
-//! channels. Reads the run's state, never changes it.
+//! The graph of a run: conditions on edges, values on ports, readiness, channels. Reads the run's
+//! state, never changes it.
 
 pub(crate) mod binding;
 pub(crate) mod channel;

@@ -61,7 +61,7 @@ pub(crate) fn readiness(run: &Run, ix: usize, meter: &Meter) -> Readiness {
     if node.disabled {
         return Readiness::Skip("disabled");
     }
-    // It was ready once, by its edges or a trigger, and a pause cut it off.
+    // It was ready before, by its edges or a trigger, and a pause cut it off.
     if run.state.nodes[ix].cut_off {
         return Readiness::Ready;
     }
@@ -112,11 +112,11 @@ fn skip_reason(run: &Run, ix: usize, failed: usize) -> &'static str {
     }
 }
 
-/// Whether something was prepared for a node's failure.
+/// Whether the workflow handles a node's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handling {
     Handled,
-    /// A branch may still turn out to handle it.
+    /// A branch may still handle it.
     Open,
     Unhandled,
 }

@@ -1,13 +1,13 @@
-//! What an answer is worth. Looked at in this order: refused, cut off, not JSON, not of the wanted
-//! shape. What is said about a fault comes from the schema alone, so that it can be told to anybody:
-//! it quotes neither the prompt nor the answer.
+//! Checks a model's answer, in this order: refused, truncated, not JSON, not of the required shape.
+//! Error texts come from the schema alone, so that anyone may see them: they quote neither the
+//! prompt nor the answer.
 
 use super::recover;
 use serde_json::Value;
 use tandem_record::{EnvelopeFault, ModelAnswer, ModelRefusal, ModelStop, RecoveryPath};
 use tandem_schema::{Meter, Schema, ValidationError, ValidationErrorKind, ValidationFailure};
 
-/// Faults of one answer that are told.
+/// Maximum number of errors reported for one answer.
 const MAX_FAULTS: usize = 8;
 const NOT_JSON: &str = "the answer is not JSON";
 
@@ -21,14 +21,14 @@ pub(crate) enum AnswerVerdict {
     Accepted(Value),
     Refused(ModelRefusal),
     Truncated,
-    /// Asking again, with what was wrong, may help.
+    /// A retry with a correction may help.
     Unusable {
         fault: EnvelopeFault,
         error: String,
     },
 }
 
-/// `shape` is absent where any text will do.
+/// `shape` is absent where any text is accepted.
 pub(crate) fn check_answer(
     answer: &ModelAnswer,
     shape: Option<&Schema>,
@@ -43,7 +43,7 @@ pub(crate) fn check_answer(
     }
     let text = answer.text.as_deref().unwrap_or_default();
     let Some(shape) = shape else {
-        // A text that was cut off is still a text; why it stopped is told beside it.
+        // A truncated text is still a text; the stop reason is recorded beside it.
         return as_it_is(AnswerVerdict::Accepted(Value::from(text)));
     };
     if matches!(answer.stop, ModelStop::MaxTokens | ModelStop::Length) {

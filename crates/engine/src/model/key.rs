@@ -1,11 +1,11 @@
-//! The content key of a request: equal requests have equal keys, whoever asks and whenever. The
-//! recipe has a name that is part of what is hashed, so that another recipe gives other keys.
+//! The content key of a request: equal requests have equal keys, in every run and at every time.
+//! The hash includes the name of the formula, so that another formula gives other keys.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{Event, ModelRequest, Object, Work};
 
-/// The recipe of [`content_key`].
+/// The formula of [`content_key`].
 pub const RECIPE: &str = "openwop-semantic-request-v2";
 
 /// SHA-256, as lower-case hexadecimal digits, over the canonical JSON (RFC 8785) of the
@@ -17,8 +17,8 @@ pub fn content_key(request: &ModelRequest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Everything that can change the answer, under the recipe's names. What is absent is left out,
-/// never null; texts are taken as they are, without normalization.
+/// Everything that can change the answer, under the names of the formula. Absent values are left
+/// out, never null; texts are used as they are, without normalization.
 pub fn semantic_request(request: &ModelRequest) -> Value {
     let messages: Vec<Value> = request
         .messages
@@ -54,8 +54,8 @@ pub fn semantic_request(request: &ModelRequest) -> Value {
     Value::Object(document)
 }
 
-/// Gives an event whose request was changed, because a secret was taken out of it, the key of
-/// what is left. A key over the secret would be a way to test guesses of it.
+/// Computes a new key for an event after a secret was removed from its request. A key over the
+/// secret could be used to test guesses of it.
 pub fn rekey(event: &mut Event) {
     match event {
         Event::NodeStarted {

@@ -1,8 +1,8 @@
 //! The mock providers a run may name under `configurable.mockProvider`. Each is a function of its
-//! configuration alone: it gives the script of a call, and a script needs nobody to be performed.
+//! configuration alone: it gives the script of a call, and a script runs without a provider.
 //!
-//! Who may name one is the door's business; here only what is named is understood. The catalogue is
-//! what discovery advertises and what refusals list.
+//! This module only parses the configuration; who may name a mock provider is checked elsewhere.
+//! The catalogue is what discovery advertises and what refusals list.
 
 use crate::definition::Problem;
 use crate::definition::schema::problems;
@@ -16,7 +16,7 @@ use tandem_record::{
 };
 use tandem_schema::{Meter, Schema};
 
-/// Every mock provider there is.
+/// All mock providers.
 pub const MOCK_PROVIDERS: [&str; 4] = [STREAM_TEXT, TOOL_CALLS, ERROR, USAGE_ONLY];
 
 const STREAM_TEXT: &str = "stream-text";
@@ -24,28 +24,28 @@ const TOOL_CALLS: &str = "tool-calls";
 const ERROR: &str = "error";
 const USAGE_ONLY: &str = "usage-only";
 
-/// Where a run names its mock provider.
+/// The option in which a run names its mock provider.
 pub const KEY: &str = "mockProvider";
 const MOCK_PATH: &str = "/configurable/mockProvider";
 
 const MAX_ID_CHARS: usize = 128;
-/// Pieces of one answer. Each is an event, and up to three answers are given to one node.
+/// Maximum number of chunks of one answer. Each is an event, and one node gets up to three answers.
 const MAX_PIECES: usize = 1_000;
-/// Text of all pieces together.
+/// Maximum text of all chunks together.
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_DELAY_MS: u64 = 5_000;
 const MAX_FAIL_AFTER_MS: u64 = 60_000;
-/// Whole numbers every reader of JSON reads as they are.
+/// The largest integer that every JSON reader reads exactly.
 const MAX_TOKENS: u64 = (1 << 53) - 1;
 
-/// A provider with its configuration understood.
+/// A provider with its parsed configuration.
 #[derive(Debug)]
 pub(crate) struct Mock {
     pub(crate) model: String,
     pub(crate) script: MockScript,
 }
 
-/// Understands what a run put under [`KEY`].
+/// Parses the value a run has under [`KEY`].
 pub(crate) fn read(value: &Value) -> Result<Mock, Vec<Problem>> {
     let known = value["id"].as_str().and_then(|id| CHECKS.get_key_value(id));
     let Some((id, check)) = known else {
@@ -79,7 +79,7 @@ pub(crate) fn read(value: &Value) -> Result<Mock, Vec<Problem>> {
     Ok(mock)
 }
 
-/// What a schema says is a whole number may still be written as a fraction.
+/// A value that a schema accepts as a whole number may still be written as a fraction.
 fn parse<T: DeserializeOwned>(config: Value) -> Result<T, Vec<Problem>> {
     serde_json::from_value(config)
         .map_err(|e| vec![Problem::new(format!("{MOCK_PATH}/config"), e.to_string())])
@@ -150,7 +150,7 @@ struct Usage {
 }
 
 impl Usage {
-    /// With these in place of what is not said.
+    /// Fills in absent values.
     fn or(&self, prompt: u64, completion: u64) -> ChunkUsage {
         let prompt_tokens = self.prompt_tokens.unwrap_or(prompt);
         let completion_tokens = self.completion_tokens.unwrap_or(completion);
@@ -168,7 +168,7 @@ fn default_tokens() -> Vec<String> {
     vec!["mock".to_owned(), " response".to_owned()]
 }
 
-/// One answer made of these pieces.
+/// One answer made of these chunks.
 fn mock_answer(id: &str, pieces: Vec<ChunkPiece>, delay_ms: u64, end: ChunkEnd) -> Mock {
     Mock {
         model: format!("mock-{id}-v1"),
@@ -233,7 +233,7 @@ fn error(config: Failure) -> Mock {
     }
 }
 
-/// What may stand under [`KEY`] with the id of a provider, by that id.
+/// The schema of the value under [`KEY`], by the id of the provider.
 static CHECKS: LazyLock<HashMap<&str, Schema>> = LazyLock::new(|| {
     let checks = MOCK_PROVIDERS.iter().map(|id| {
         let (config, needed) = config(id);
@@ -243,7 +243,7 @@ static CHECKS: LazyLock<HashMap<&str, Schema>> = LazyLock::new(|| {
     checks.collect()
 });
 
-/// What may stand there at all.
+/// The schema that every such value has to match.
 static ANY: LazyLock<Schema> = LazyLock::new(|| {
     let id = json!({
         "type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS, "enum": MOCK_PROVIDERS,
@@ -260,7 +260,7 @@ fn validator(id: &Value, config: &Value, needed: bool) -> Schema {
     Schema::builtin(&schema)
 }
 
-/// The configuration of a provider, and whether it cannot do without one.
+/// The configuration schema of a provider, and whether a configuration is required.
 fn config(id: &str) -> (Value, bool) {
     let count = json!({"type": "integer", "minimum": 0, "maximum": MAX_TOKENS});
     let usage = json!({

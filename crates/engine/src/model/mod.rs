@@ -1,5 +1,5 @@
-//! Language models, as far as the law is concerned: which request is the same as which, what an
-//! answer is worth, and who may be asked. Nothing here calls anybody.
+//! The rules for language models: which requests are equal, how an answer is checked, and which
+//! providers may be called. Nothing here makes a call.
 
 mod check_answer;
 mod key;
@@ -18,19 +18,19 @@ pub use mock::{KEY as MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
 pub use providers::{MOCK_PROVIDER, Provider, Providers};
 pub(crate) use refusal::redact_prompt;
 
-/// Node types that are of use only where there is a provider.
+/// Node types that need a provider.
 pub const NODE_TYPES: [&str; 2] = ["core.ai.structuredOutput", "core.llm.chat"];
-/// Attempts to get JSON of the wanted shape, the first included.
+/// Attempts to get JSON of the required shape, including the first.
 pub const MAX_ATTEMPTS: u32 = 3;
-/// Envelopes one answer of a model may hold: it is read as a whole, so one.
+/// Envelopes in one answer of a model: the answer is read as a whole, so one.
 pub const ENVELOPES_PER_TURN: u32 = 1;
-/// Questions a model may ask back before it has to go on: none are understood. Nodes ask people.
+/// Questions a model may ask before it must continue: none are supported. Nodes ask people.
 pub const CLARIFICATION_ROUNDS: u32 = 0;
-/// How much larger the output budget is after an answer that was cut off.
+/// Factor by which the output budget grows after a truncated answer.
 pub const BUDGET_MULTIPLIER: u64 = 2;
-/// No budget grows beyond this.
+/// The maximum output budget.
 pub(crate) const MAX_OUTPUT_TOKENS: u64 = 131_072;
-/// Taken for the budget that was too small when neither author nor provider named one.
+/// The budget assumed to be too small when neither author nor provider named one.
 pub(crate) const ASSUMED_OUTPUT_TOKENS: u64 = 1_024;
 /// How long one call may take.
 pub(crate) const CALL_TIMEOUT_MS: u64 = 120_000;

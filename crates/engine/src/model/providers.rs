@@ -1,5 +1,5 @@
-//! Who may be asked: the providers an operator configured, as far as decisions depend on them. How
-//! they are reached is nobody's business here.
+//! The providers an operator configured, as far as decisions depend on them. How they are reached
+//! is not known here.
 
 use crate::definition::{Definition, Problem};
 use crate::node::Kind;
@@ -17,7 +17,7 @@ pub struct Providers(BTreeMap<String, Provider>);
 pub struct Provider {
     /// The model of nodes that name none.
     pub default_model: Option<String>,
-    /// Answers follow a program and not the request, so a replay asks again and compares.
+    /// Answers follow a program and not the request, so a replay calls it again and compares.
     pub programmed: bool,
 }
 
@@ -31,18 +31,18 @@ impl Providers {
         self.get(id).is_some_and(|provider| provider.programmed)
     }
 
-    /// Those a client may count on, in order.
+    /// The providers that are advertised to clients, in order.
     pub fn advertised(&self) -> impl Iterator<Item = &str> {
         let real = self.0.iter().filter(|(_, provider)| !provider.programmed);
         real.map(|(id, _)| id.as_str())
     }
 
-    /// Whether any node could call a model here.
+    /// Whether no node can call a model on this host.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a document wants that this host cannot give.
+    /// Requirements of a document that this host cannot meet.
     pub fn check(&self, definition: &Definition) -> Vec<Problem> {
         let nodes = definition.nodes.iter();
         nodes
@@ -68,7 +68,7 @@ impl Providers {
             .collect()
     }
 
-    /// What a run's options want that this host cannot give.
+    /// Requirements of a run's options that this host cannot meet.
     pub(crate) fn check_options(&self, options: &RunOptions) -> Option<Problem> {
         let configurable = options.configurable.as_ref()?;
         let wanted = configurable.get("ai.provider")?.as_str()?;

@@ -1,13 +1,13 @@
-//! Finding the JSON in an answer that should have been nothing else. Strict first; then the ways
-//! models are known to wrap it, each bounded.
+//! Finds the JSON in an answer that should have been JSON only. A strict parse comes first; then
+//! the known ways in which models wrap JSON, each with a limit.
 
 use serde_json::Value;
 use tandem_record::{MAX_NESTING, RecoveryPath, nests_deeper};
 
-/// Places an object may begin at that are tried before giving up.
+/// Maximum number of start positions of an object that are tried.
 const MAX_STARTS: usize = 32;
 
-/// What was found, and how, if it was not the whole answer.
+/// The value, and how it was found if it was not the whole answer.
 pub(super) type Found = (Value, Option<(RecoveryPath, u64)>);
 
 pub(super) fn parse(text: &str) -> Option<Found> {
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Option<Found> {
     })
 }
 
-/// JSON that can be kept: what nests too deep for that is as good as none.
+/// Parses JSON that can be stored; text nested too deeply counts as invalid.
 fn read(text: &str) -> Option<Value> {
     if nests_deeper(text.as_bytes(), MAX_NESTING) {
         return None;
@@ -34,7 +34,7 @@ fn read(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// What lies between fences, without the language that may follow the first, top to bottom.
+/// The texts between code fences, without the language after the first fence, from top to bottom.
 fn fences(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = 0;
     std::iter::from_fn(move || {
@@ -47,7 +47,7 @@ fn fences(text: &str) -> impl Iterator<Item = (usize, &str)> {
     .take(MAX_STARTS)
 }
 
-/// Stretches from an opening brace to the one that closes it, top to bottom.
+/// Texts from an opening brace to its closing brace, from top to bottom.
 fn objects(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let starts = text.match_indices('{').map(|(at, _)| at);
     starts.take(MAX_STARTS).filter_map(|start| {

@@ -1,14 +1,14 @@
-//! A provider's words of refusal without the prompt in them: such texts like to repeat what they
-//! refuse, and everybody who reads the run's events reads them.
+//! Removes the prompt from a provider's refusal text: such texts often repeat what they refuse, and
+//! every reader of the run's events sees them.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use tandem_record::ModelMessage;
 
 const MASK: &str = "[REDACTED:prompt]";
-/// Words in a row that are taken for a quotation.
+/// Number of consecutive words that count as a quotation.
 const QUOTED_WORDS: usize = 3;
-/// A single word this long is hardly in both texts by chance.
+/// A single word of this length is unlikely to be in both texts by chance.
 const LONG_WORD_CHARS: usize = 16;
 const MAX_CHARS: usize = 500;
 
@@ -60,7 +60,7 @@ fn prompt_phrases(prompt: &[ModelMessage]) -> (HashSet<String>, HashSet<String>)
     (phrases, long_words)
 }
 
-/// Words in lower case, without what stands around them, and where they are.
+/// Words in lower case, without surrounding punctuation, and their positions.
 fn words(text: &str) -> impl Iterator<Item = (Range<usize>, String)> {
     let mut rest = 0;
     std::iter::from_fn(move || {

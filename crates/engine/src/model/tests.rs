@@ -1,4 +1,4 @@
-//! The recipe, the ways JSON is found, what answers are worth, what a refusal may say.
+//! The formula of content keys, JSON recovery, answer checks, and the redaction of refusal texts.
 
 use super::check_answer::{AnswerVerdict, check_answer};
 use super::key::{RECIPE, content_key, semantic_request};
@@ -76,7 +76,7 @@ fn every_request_field_changes_the_content_key() {
             ..request()
         },
         ModelRequest {
-            // The same text to the eye, composed otherwise.
+            // The text looks the same but is composed of other code points.
             messages: vec![message(
                 ModelRole::User,
                 "zaz\u{307}o\u{301}łc\u{301}\u{301}",

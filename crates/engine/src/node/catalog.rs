@@ -1,4 +1,4 @@
-//! Every node type of this host: who may use it and which settings it has.
+//! All node types of this host: who may use each and which settings it has.
 
 use super::settings::{AllowedSettings, NONE, Setting, object, value};
 use super::{
@@ -11,9 +11,9 @@ use tandem_record::Object;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
     Served,
-    /// Only in the form this host serves, refused in every other: nothing to count on.
+    /// Only the form this host supports; other forms are refused, so the type is not advertised.
     InPart,
-    /// Refused when a run is created, naming the capability.
+    /// Refused when a run is created, with the name of the capability.
     Gated(&'static str),
     /// Only inside the protocol's own test workflows.
     TestOnly,
@@ -62,7 +62,7 @@ const fn test_only(type_id: &'static str, settings: AllowedSettings) -> NodeType
     }
 }
 
-/// Every node type, the one list that registration and discovery both read.
+/// Every node type; registration and discovery both read this list.
 pub(super) const CATALOG: &[NodeType] = &[
     served("core.start", NONE),
     served("core.end", NONE),
@@ -92,7 +92,7 @@ pub(super) const CATALOG: &[NodeType] = &[
     served("core.ai.structuredOutput", Closed(model::STRUCTURED)),
     served("core.llm.chat", Closed(model::CHAT)),
     served("core.mcp.toolCall", Closed(tool::CALL)),
-    // A call of one tool; prompts as such are not served, but to conformance workflows.
+    // A call of one tool. Prompts themselves are only available to conformance workflows.
     in_part("core.ai.callPrompt", ByConfig(call_prompt)),
     served("vendor.tandem.http", Closed(http::SETTINGS)),
     served("vendor.tandem.memory", Closed(memory::SETTINGS)),
@@ -119,7 +119,7 @@ pub(super) const CATALOG: &[NodeType] = &[
     test_only("core.conformance.mcp-invoke", Closed(tool::PROMPT)),
 ];
 
-/// The governance gate is known but not served; what it may be configured with is published.
+/// The governance gate is known but not provided; its allowed configuration is published.
 const GOVERNANCE: &[Setting] = &[
     value("title"),
     value("description"),
@@ -145,7 +145,7 @@ pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
     CATALOG.iter().find(|t| t.type_id == type_id)
 }
 
-/// The types a client may count on.
+/// The types that are advertised to clients.
 pub fn advertised_types() -> impl Iterator<Item = &'static str> {
     CATALOG
         .iter()

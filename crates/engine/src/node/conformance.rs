@@ -1,4 +1,4 @@
-//! Test-only types of the protocol's conformance workflows. Registration lets them in only there.
+//! Test-only types of the protocol's conformance workflows. Registration accepts them only there.
 
 use super::settings::{Setting, value};
 use super::{Kind, ParseContext, ToolNode};
@@ -10,7 +10,7 @@ pub(super) const COST_EMIT: &[Setting] = &[value("attrs")];
 pub(super) const ARTIFACT_EMIT: &[Setting] =
     &[value("artifactId"), value("artifactType"), value("content")];
 
-/// Cost attributes that may leave the house; everything else in that namespace is dropped.
+/// Cost attributes that are allowed in events; all others in that namespace are dropped.
 const COST_ATTRIBUTES: [&str; 8] = [
     "openwop.cost.tokens.input",
     "openwop.cost.tokens.output",

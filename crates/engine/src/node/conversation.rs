@@ -1,4 +1,4 @@
-//! `core.conversationGate`: a question that is talked over, turn by turn, until somebody closes it.
+//! `core.conversationGate`: a conversation, turn by turn, until a person closes it.
 
 use super::ParseContext;
 use super::interrupt_settings::{GateDeciders, InterruptSettings, TANDEM};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tandem_record::Object;
 use tandem_schema::{Meter, Schema};
 
-/// Turns a test conversation holds with itself at most.
+/// Maximum number of turns of a test conversation with itself.
 const MAX_MOCK_TURNS: u64 = 100;
 
-/// `lifecycle` names the one way this host talks; its value changes nothing.
+/// `lifecycle` names the only mode this host supports; its value changes nothing.
 pub(super) const SETTINGS: &[Setting] = &[
     value("prompt"),
     value("schema"),
@@ -28,7 +28,7 @@ pub(crate) struct ConversationGate {
     prompt: String,
     schema: Option<Schema>,
     pub(crate) schema_document: Option<Value>,
-    /// Agents that may speak, as the author listed them.
+    /// Agents that may take part, as the author listed them.
     pub(crate) participants: Option<Value>,
     /// Test only: holds this many turns with itself and closes.
     pub(crate) mock_turns: Option<u64>,
@@ -72,7 +72,7 @@ impl ConversationGate {
         })
     }
 
-    /// A question without rules of its own.
+    /// A conversation without rules of its own.
     pub(crate) fn plain(prompt: &str) -> Self {
         Self {
             prompt: prompt.to_owned(),
@@ -96,13 +96,13 @@ impl ConversationGate {
         &self.prompt
     }
 
-    /// What is wrong with what somebody said.
+    /// What is wrong with a turn's content.
     pub(crate) fn check_value(&self, content: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
         let schema = self.schema.as_ref();
         schema.map_or_else(Vec::new, |s| schema::problems(s, content, at, meter))
     }
 
-    /// Whether an agent may speak here.
+    /// Whether an agent may take part.
     pub(crate) fn is_participant(&self, speaker: &str) -> bool {
         let listed = self.participants.as_ref().and_then(Value::as_array);
         let is = |p: &Value| p.get("agentId").and_then(Value::as_str) == Some(speaker);

@@ -1,10 +1,10 @@
-//! What a supervisor may decide. Closed: a decision that says more than its kind allows is refused,
-//! at registration where it is written down, and otherwise when it is taken.
+//! What a supervisor may decide. A decision with keys that its kind does not allow is refused: at
+//! registration if the document contains it, otherwise when it arrives.
 
 use serde_json::{Value, json};
 use tandem_record::{Object, WorkflowId};
 
-/// A decision understood, next to the words it was made in.
+/// A parsed decision, with its original document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrchestratorDecision {
     /// As it is published.
@@ -19,19 +19,19 @@ pub(crate) enum Route {
     AskUser {
         prompt: String,
     },
-    /// Put to a person as an approval; what the loop's description calls `escalate`.
+    /// Put to a person as an approval; the description of the loop calls it `escalate`.
     Approve {
         prompt: String,
     },
     Terminate,
 }
 
-/// Our own name for a decision the protocol knows only in prose.
+/// Our own name for a decision that the protocol describes only in prose.
 const ESCALATE: &str = "vendor.tandem.escalate";
 const MAX_WORKERS: usize = 256;
 const MAX_WORKER_ID_CHARS: usize = 256;
 
-/// What is wrong, and at which key.
+/// The key, and what is wrong with it.
 pub(crate) type Fault = (String, String);
 
 impl OrchestratorDecision {
@@ -62,7 +62,7 @@ impl OrchestratorDecision {
                     document: value.clone(),
                 })
             }
-            // The loop's description has two more names for asking a person.
+            // The description of the loop has two more names for asking a person.
             "ask-user" | "clarify" => {
                 closed(fields, &["prompt"])?;
                 let prompt = prompt(fields)?;
@@ -85,7 +85,7 @@ impl OrchestratorDecision {
         }
     }
 
-    /// Reads a decision as somebody makes it. Those made before this rule are still read.
+    /// Reads a new decision. Recorded decisions from before this rule are still read.
     pub(crate) fn read_strict(value: &Value) -> Result<Self, Fault> {
         let decision = Self::read(value)?;
         let criteria = value.get("successCriteria").and_then(Value::as_array);
@@ -152,7 +152,7 @@ fn confidence(fields: &Object) -> Result<Option<f64>, Fault> {
 fn prompt(fields: &Object) -> Result<String, Fault> {
     match fields.get("prompt").and_then(Value::as_str) {
         Some(prompt) if !prompt.is_empty() => Ok(prompt.to_owned()),
-        _ => fault("/prompt", "what is asked?"),
+        _ => fault("/prompt", "is required: the question to the person"),
     }
 }
 

@@ -9,7 +9,7 @@ use tandem_record::{Object, WorkflowId};
 
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    /// A question to the user is talked over, or answered once.
+    /// A question to the user is a conversation; otherwise it has a single answer.
     pub(crate) uses_conversation: bool,
     pub(crate) fan_out: FanOut,
     /// Executions of all dispatch nodes of the run.
@@ -24,7 +24,7 @@ pub(crate) struct Dispatch {
 pub(crate) enum FanOut {
     /// One after the other.
     Sequential,
-    /// More than one worker is a fault.
+    /// More than one worker is an error.
     Reject,
     Parallel(Parallel),
 }
@@ -60,21 +60,21 @@ impl JoinMode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnWorkerFailure {
-    /// Reported beside the others.
+    /// Reported with the others.
     Collect,
-    /// The others are called back and the join counts as failed.
+    /// The others are cancelled and the join counts as failed.
     FailFast,
-    /// As if it had not been asked.
+    /// Ignored, as if it had not been started.
     Absorb,
 }
 
-/// Modes a fan-out may be joined by, as advertised.
+/// Join modes of a fan-out, as advertised.
 pub const JOIN_MODES: [&str; 4] = ["wait-all", "quorum", "first", "race"];
 pub const ASK_USER_ROUTINGS: [&str; 3] = ["conversation", "clarification", "auto"];
 pub const FAN_OUT_POLICIES: [&str; 3] = ["sequential", "reject", "parallel"];
 pub const MAX_FAN_OUT: u32 = 256;
 
-/// Variable names by variable names, for all workers or for one.
+/// Mappings of variable names, for all workers or for one.
 #[derive(Debug)]
 struct Mappings {
     every: Vec<(String, String)>,
@@ -137,12 +137,12 @@ impl Dispatch {
         self.input.of(worker)
     }
 
-    /// Every parent variable some worker's result goes into.
+    /// Every parent variable that receives the result of a worker.
     pub(crate) fn output_variables(&self) -> impl Iterator<Item = &String> {
         self.output.all().map(|(to, _)| to)
     }
 
-    /// Every parent variable some worker is given.
+    /// Every parent variable that is passed to a worker.
     pub(crate) fn input_variables(&self) -> impl Iterator<Item = &String> {
         self.input.all().map(|(_, from)| from)
     }

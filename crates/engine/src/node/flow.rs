@@ -3,12 +3,13 @@
 use super::settings::{Setting, value};
 use super::{Kind, MemoryHook, ParseContext};
 use crate::expression::Expression;
+use crate::value_kind::kind_of;
 use serde_json::Value;
 use tandem_record::Object;
 
-/// Longest sleep accepted: a year. Longer ones are mistakes of unit.
+/// Longest sleep accepted: a year. A longer one is probably a wrong unit.
 const MAX_DELAY_MS: u64 = 366 * 24 * 3600 * 1000;
-/// Rounds of a loop that names no bound of its own.
+/// Maximum rounds of a loop that sets no limit.
 const DEFAULT_ITERATIONS: u64 = 1000;
 
 pub(super) const DELAY: &[Setting] = &[value("delayMs"), value("durationMs"), value("ms")];
@@ -30,7 +31,7 @@ pub(super) const LOOP: &[Setting] = &[
 ];
 
 pub(super) fn identity(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
-    // Fixtures hang test hooks on this type; elsewhere the keys mean nothing.
+    // Fixtures set test hooks on this type; elsewhere the keys have no meaning.
     if config.contains_key("memoryAction") && cx.implicit_hook() {
         return MemoryHook::parse(config, cx).map(Kind::MemoryHook);
     }
@@ -81,7 +82,10 @@ pub(crate) fn hold_ms(inputs: &Object) -> Result<u64, String> {
 fn millis(value: &Value) -> Result<u64, String> {
     let number = value.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
     let Some(number) = number else {
-        return Err(format!("{value} is not a number of milliseconds"));
+        let kind = kind_of(value);
+        return Err(format!(
+            "the delay must be a number of milliseconds that is not negative; it is {kind}"
+        ));
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let ms = number.round() as u64;
@@ -141,14 +145,14 @@ impl ChannelWrite {
             channel: cx.text(config, "channelName")?.filter(|c| !c.is_empty()),
             reducer,
             value: config.get("value").cloned(),
-            // Zero means no TTL here, though a declaration may not say so.
+            // Zero means no TTL here, though a declaration may not use it.
             ttl_ms: cx.whole(config, "ttlMs", 0)?.filter(|ms| *ms > 0),
             max_size: max_size.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
         })
     }
 }
 
-/// `core.loop`: repeats what lies between it and the edges that lead back to it.
+/// `core.loop`: repeats the nodes between it and the edges that lead back to it.
 #[derive(Debug)]
 pub(crate) struct LoopConfig {
     pub(crate) times: Option<u64>,

@@ -1,4 +1,4 @@
-//! Nodes that ask: approvals, questions, events from outside.
+//! Nodes that open interrupts: approvals, clarifications, external events.
 
 use super::ParseContext;
 use super::interrupt_kind;
@@ -18,12 +18,12 @@ pub(crate) struct ApprovalGate {
     title: Template,
     description: Option<Template>,
     artifact: Object,
-    /// What an edited artifact has to look like.
+    /// The schema of an edited artifact.
     pub(crate) artifact_schema: Option<Schema>,
     pub(crate) actions: Vec<String>,
     pub(crate) required: u32,
     pub(crate) majority: bool,
-    /// Whom clients may tell of it; passed on as given.
+    /// Whom clients may notify; passed on as given.
     audience: Option<Value>,
     pub(crate) interrupt_settings: InterruptSettings,
     pub(crate) max_loopbacks: Option<u32>,
@@ -50,8 +50,8 @@ pub(super) const APPROVAL_SETTINGS: &[Setting] = &[
     value("artifactSchema"),
     object("tandem", TANDEM),
 ];
-/// What `data` of an approval may hold when it is asked by `core.interrupt`; how the question is put
-/// is said beside it.
+/// The keys of an approval's `data` when `core.interrupt` asks it; other settings are beside
+/// `data`.
 pub(super) const APPROVAL_DATA: &[Setting] = &[
     value("title"),
     value("description"),
@@ -81,7 +81,7 @@ pub(super) const CLARIFICATION_DATA: &[Setting] =
     &[list_of("questions", QUESTION), value("contextType")];
 const QUESTION: &[Setting] = &[value("id"), value("question"), value("schema")];
 
-/// What an approval may be answered with.
+/// The answers to an approval.
 pub const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
 const AUTH_REQUIRED: &str = "openwop-interrupt-auth-required";
 
@@ -162,12 +162,12 @@ impl ApprovalGate {
         })
     }
 
-    /// Whether what is approved came over the node's ports.
+    /// Whether the subject of the approval comes from the node's ports.
     pub(crate) fn shows_inputs(&self) -> bool {
         !self.artifact.contains_key("artifactData")
     }
 
-    /// What the approver is shown; `written` writes a text for the run.
+    /// What the approver sees; `written` renders a text for the run.
     pub(crate) fn data(
         &self,
         run: &RunId,
@@ -259,7 +259,7 @@ impl ClarificationGate {
             if questions.iter().any(|q: &Question| q.id == id) {
                 return cx.bad(
                     &format!("questions/{i}/id"),
-                    format!("{id:?} is asked twice"),
+                    format!("{id:?} is used twice"),
                 );
             }
             let schema = match document.get("schema") {
@@ -296,7 +296,7 @@ impl ClarificationGate {
         })
     }
 
-    /// What is wrong with a set of answers: a place below them, and why.
+    /// What is wrong with a set of answers: a path below them, and why.
     pub(crate) fn answer_problems(&self, answers: &Object, meter: &Meter) -> Vec<AnswerProblem> {
         clarification_problems(&self.questions, answers, meter)
     }
@@ -337,12 +337,12 @@ fn clarification_problems(
     }
     let known = |id: &String| questions.iter().any(|q| q.id == *id);
     for id in answers.keys().filter(|id| !known(id)) {
-        faults.push((format!("/{id}"), "nobody asked this".to_owned()));
+        faults.push((format!("/{id}"), "is not one of the questions".to_owned()));
     }
     faults
 }
 
-/// The only default of an approval is the one silence has anyway.
+/// The only default of an approval is the one a timeout has anyway.
 fn check_approval_default(value: &Value, _: &Meter) -> Result<(), AnswerProblem> {
     let action = value.get("action").unwrap_or(value);
     if action.as_str() == Some("reject") {
@@ -352,7 +352,7 @@ fn check_approval_default(value: &Value, _: &Meter) -> Result<(), AnswerProblem>
     Err((String::new(), why.to_owned()))
 }
 
-/// `core.interrupt`: any other question.
+/// `core.interrupt`: any other interrupt.
 #[derive(Debug)]
 pub(crate) struct GenericInterrupt {
     pub(crate) kind: String,
@@ -368,7 +368,9 @@ impl GenericInterrupt {
             None => {
                 return cx.bad(
                     "kind",
-                    format!("{kind:?} is not asked by core.interrupt (unsupported_interrupt_kind)"),
+                    format!(
+                        "{kind:?} is not supported by core.interrupt (unsupported_interrupt_kind)"
+                    ),
                 );
             }
             Some(needs) => {
@@ -393,7 +395,7 @@ impl GenericInterrupt {
         if kind == "external-event" && interrupt_settings.restricts_deciders() {
             return cx.bad(
                 "tandem",
-                "an event is nobody's decision: it has no approvers",
+                "an event is not decided by a person: it has no approvers",
             );
         }
         Some(Self {
@@ -403,7 +405,7 @@ impl GenericInterrupt {
         })
     }
 
-    /// What is wrong with an answer that sits at `at`, apart from its correlation.
+    /// What is wrong with an answer at `at`, apart from its correlation.
     pub(crate) fn check_value(&self, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
         check_value(
             &self.kind,

@@ -1,5 +1,5 @@
-//! `vendor.tandem.http`: one call to the outside. What the call may reach is the caller's guard's
-//! business; here only its shape is understood.
+//! `vendor.tandem.http`: one HTTP call. This module only parses its configuration; the HTTP client
+//! checks which addresses it may reach.
 
 use super::ParseContext;
 use super::settings::{Setting, object, value};
@@ -7,7 +7,7 @@ use crate::definition::document::Retry;
 use serde_json::Value;
 use tandem_record::{HttpRequest, Object};
 
-/// How long a call may take when its author says nothing.
+/// The timeout of a call when its author sets none.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 const MAX_TIMEOUT_MS: u64 = 10 * 60_000;
 
@@ -30,7 +30,7 @@ pub(super) const RETRY: &[Setting] = &[
 #[derive(Debug)]
 pub(crate) struct HttpConfig {
     method: String,
-    /// Absent when the port `url` brings it.
+    /// Absent when the port `url` provides it.
     url: Option<String>,
     headers: Object,
     body: Option<Value>,
@@ -82,7 +82,7 @@ impl HttpConfig {
         })
     }
 
-    /// A recorded call with its headers back in place.
+    /// A recorded call with its headers restored.
     pub(crate) fn complete(&self, recorded: &HttpRequest) -> HttpRequest {
         HttpRequest {
             headers: self.headers.clone(),
@@ -90,7 +90,7 @@ impl HttpConfig {
         }
     }
 
-    /// The call for these inputs: ports `url` and `body` stand in for absent configuration.
+    /// The call for these inputs: ports `url` and `body` replace absent configuration.
     pub(crate) fn request(&self, inputs: &Object) -> Option<HttpRequest> {
         let port = inputs.get("url").and_then(Value::as_str);
         let url = self.url.clone().or_else(|| port.map(str::to_owned))?;

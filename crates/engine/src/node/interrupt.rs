@@ -1,5 +1,5 @@
-//! `core.interrupt`: a question of any kind, with its data written out. The kinds that have a gate of
-//! their own are asked by that gate, so that there is one way of deciding each.
+//! `core.interrupt`: an interrupt of any kind, with explicit data. Kinds that have their own gate
+//! are parsed by that gate, so that each kind is decided in one way.
 
 use super::gate::{
     APPROVAL_DATA, ApprovalGate, CLARIFICATION_DATA, ClarificationGate, GenericInterrupt,
@@ -10,11 +10,14 @@ use super::{Kind, ParseContext};
 use serde_json::Value;
 use tandem_record::Object;
 
-/// What a question of this kind may be configured with.
+/// The settings of an interrupt of this kind.
 pub(super) fn settings(config: &Object) -> &'static [Setting] {
     match config.get("kind").and_then(Value::as_str) {
         Some("approval") => APPROVAL,
         Some("clarification") => CLARIFICATION,
+        Some("external-event") => EXTERNAL_EVENT,
+        Some("custom") => CUSTOM,
+        Some("low-confidence") => LOW_CONFIDENCE,
         _ => OTHER,
     }
 }
@@ -34,7 +37,35 @@ const CLARIFICATION: &[Setting] = &[
     value("resumeSchema"),
     object("tandem", TANDEM),
 ];
-/// What the data of other kinds holds beyond what they need is their asker's business.
+const EXTERNAL_EVENT: &[Setting] = &[
+    value("kind"),
+    object("data", &[value("eventType"), value("correlation")]),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+/// Whatever else belongs to the question stands under `payload`.
+const CUSTOM: &[Setting] = &[
+    value("kind"),
+    object("data", &[value("customKind"), value("payload")]),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+const LOW_CONFIDENCE: &[Setting] = &[
+    value("kind"),
+    object("data", LOW_CONFIDENCE_DATA),
+    value("timeoutMs"),
+    value("resumeSchema"),
+    object("tandem", TANDEM),
+];
+const LOW_CONFIDENCE_DATA: &[Setting] = &[
+    value("agentId"),
+    value("threshold"),
+    value("observed"),
+    value("decision"),
+];
+/// The data of a host's own kinds is their asker's business.
 const OTHER: &[Setting] = &[
     value("kind"),
     value("data"),
@@ -43,7 +74,7 @@ const OTHER: &[Setting] = &[
     object("tandem", TANDEM),
 ];
 
-/// What `data` of an approval must say; a gate would make it up.
+/// Required keys of an approval's `data`; a gate would set them itself.
 const APPROVAL_NEEDS: [&str; 4] = ["artifactId", "artifactType", "title", "actions"];
 
 pub(super) fn interrupt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
@@ -60,7 +91,7 @@ pub(super) fn interrupt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Ki
     }
 }
 
-/// What the gate of this kind would be configured with.
+/// The configuration for the gate of this kind.
 fn gate_config(config: &Object, needs: &[&str], cx: &mut ParseContext<'_>) -> Option<Object> {
     let Some(Value::Object(data)) = config.get("data") else {
         return cx.bad("data", "must be an object");
@@ -69,7 +100,7 @@ fn gate_config(config: &Object, needs: &[&str], cx: &mut ParseContext<'_>) -> Op
         return cx.bad(&format!("data/{missing}"), format!("{missing} is required"));
     }
     let mut gate = data.clone();
-    // How the question is put is said beside its data, and nowhere else.
+    // These settings are beside the data, and nowhere else.
     for key in ["resumeSchema", "tandem", "timeoutMs", "profile"] {
         gate.remove(key);
         if let Some(value) = config.get(key) {

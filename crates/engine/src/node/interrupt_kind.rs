@@ -1,10 +1,10 @@
-//! The kinds of question by name: what each needs to be asked, where a run stands while it waits for
-//! one, and what an answer to one may be. A kind of this host's own is `x-host-<host>-<kind>`.
+//! The kinds of interrupts by name: the data each requires, the status of a run that waits for one,
+//! and its allowed answers. A kind of this host's own is `x-host-<host>-<kind>`.
 
 use serde_json::Value;
 use tandem_record::{LowConfidence, RunStatus};
 
-/// The run's status while a question of this kind is what it waits for.
+/// The run's status while it waits for an interrupt of this kind.
 pub(crate) fn waiting_status(kind: &str) -> RunStatus {
     match kind {
         "approval"
@@ -13,13 +13,13 @@ pub(crate) fn waiting_status(kind: &str) -> RunStatus {
         | "conversation.exchange"
         | "conversation.close" => RunStatus::WaitingApproval,
         "external-event" => RunStatus::WaitingExternal,
-        // Somebody has to look at a decision the host did not dare to carry out.
+        // A person has to review a decision that the host did not carry out.
         vendor if is_vendor(vendor) => RunStatus::WaitingApproval,
         _ => RunStatus::WaitingInput,
     }
 }
 
-/// Why a node is suspended, where the kind alone does not say it.
+/// Why a node is suspended, where the kind does not define it.
 pub(crate) fn suspend_reason(kind: &str) -> Option<&'static str> {
     match kind {
         "conversation.exchange" => Some("conversation-input"),
@@ -65,7 +65,7 @@ impl FieldType {
     }
 }
 
-/// Which agent is unsure of what, when that is the question.
+/// The agent and its confidence, for a low-confidence interrupt.
 pub(crate) fn low_confidence(kind: &str, data: &Value) -> Option<LowConfidence> {
     if kind != "low-confidence" {
         return None;
@@ -77,8 +77,8 @@ pub(crate) fn low_confidence(kind: &str, data: &Value) -> Option<LowConfidence> 
     })
 }
 
-/// What `data` must hold for a question any node may ask; `None` for kinds that have a gate of their
-/// own or that this host does not know.
+/// What `data` must contain for an interrupt that any node may open; `None` for kinds that have
+/// their own gate or that this host does not know.
 pub(crate) fn data_needs(kind: &str) -> Option<&'static [(&'static str, FieldType)]> {
     match kind {
         "external-event" => Some(&[
@@ -96,7 +96,8 @@ pub(crate) fn data_needs(kind: &str) -> Option<&'static [(&'static str, FieldTyp
     }
 }
 
-/// Why a value is no answer to a question of this kind, before any schema of its own is asked.
+/// Why a value is not an answer to an interrupt of this kind, checked before the interrupt's own
+/// schema.
 pub(crate) fn refusal_reason(kind: &str, value: &Value) -> Option<&'static str> {
     let ratifies = kind == "low-confidence";
     (ratifies && value.is_null()).then_some(
@@ -104,7 +105,7 @@ pub(crate) fn refusal_reason(kind: &str, value: &Value) -> Option<&'static str> 
     )
 }
 
-/// The name of what an answer decided.
+/// The outcome that an answer stands for.
 pub(crate) fn outcome(kind: &str, value: &Value) -> &'static str {
     let is_true = |key: &str| value.get(key) == Some(&Value::Bool(true));
     match kind {

@@ -1,6 +1,5 @@
-//! What every question shares, whatever it asks: who may decide it, how urgent it is, and what
-//! happens when nobody answers. The protocol's own keys are read by the gates; this host's are
-//! under `config.tandem`.
+//! Settings that all interrupts share: who may decide, the priority, and what happens on a timeout.
+//! The gates read the protocol's own keys; this host's are under `config.tandem`.
 
 use super::ParseContext;
 use super::settings::{Setting, list_of, object, value};
@@ -9,7 +8,7 @@ use serde_json::Value;
 use tandem_record::{DecisionPolicy, Object, Principal};
 use tandem_schema::{Meter, Schema};
 
-/// What `config.tandem` of a question may say.
+/// The keys of an interrupt's `config.tandem`.
 pub(super) const TANDEM: &[Setting] = &[
     value("approverGroups"),
     value("approverRoles"),
@@ -18,7 +17,7 @@ pub(super) const TANDEM: &[Setting] = &[
     object("onTimeout", ON_TIMEOUT),
     value("priority"),
 ];
-/// Of every policy; which of them belong to one is checked where it is read.
+/// The keys of all policies; which of them belong to one is checked where it is parsed.
 const ON_TIMEOUT: &[Setting] = &[
     value("policy"),
     value("value"),
@@ -33,11 +32,11 @@ const LEVEL: &[Setting] = &[
     value("approvers"),
     value("timeoutMs"),
 ];
-/// Names in one list at most.
+/// Maximum number of names in one list.
 const MAX_NAMES: usize = 64;
 const MAX_LEVELS: usize = 8;
 const MAX_REMINDERS: u64 = 100;
-/// Reminders are for people; more often than this they are noise in the log.
+/// Minimum interval of reminders: more frequent ones would only fill the log.
 const MIN_EVERY_MS: u64 = 1000;
 
 #[derive(Debug, Default)]
@@ -48,7 +47,7 @@ pub(crate) struct InterruptSettings {
     no_self_approval: bool,
     timeout_ms: Option<u64>,
     pub(crate) on_timeout: OnTimeout,
-    /// What an answer has to look like, if its author says so.
+    /// The schema of an answer, if its author sets one.
     pub(crate) answer: Option<AnswerSchema>,
 }
 
@@ -70,13 +69,13 @@ impl AnswerSchema {
         }))
     }
 
-    /// What is wrong with an answer that sits at `at`.
+    /// What is wrong with an answer at `at`.
     pub(crate) fn problems(&self, value: &Value, at: &str, meter: &Meter) -> Vec<Problem> {
         schema::problems(&self.schema, value, at, meter)
     }
 }
 
-/// Those who may decide. Nobody named means anybody who may answer at all.
+/// Who may decide. If nobody is named, anyone who may answer may decide.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Deciders {
     pub(crate) approvers: Vec<String>,
@@ -89,11 +88,11 @@ pub(crate) enum OnTimeout {
     /// Fails closed.
     #[default]
     Reject,
-    /// Goes on as if this had been answered. Never for approvals.
+    /// Continues with this answer. Never for approvals.
     Default(Value),
     /// Asks others, level by level, then fails closed.
     Escalate(Vec<EscalationLevel>),
-    /// Waits on and reminds; then waits for ever, or fails closed.
+    /// Keeps waiting and reminds; then waits forever, or fails closed.
     Remind {
         every_ms: u64,
         times: u32,
@@ -107,25 +106,25 @@ pub(crate) struct EscalationLevel {
     pub(crate) timeout_ms: u64,
 }
 
-/// What the gate itself found in its configuration.
+/// The deciders from the gate's own configuration.
 #[derive(Default)]
 pub(super) struct GateDeciders {
     pub(super) deciders: Deciders,
     pub(super) auth_required: bool,
 }
 
-/// Why a default answer would not do, at a place below it.
+/// Why a default answer is invalid, at a path below it.
 pub(super) type AnswerProblem = (String, String);
 
 impl InterruptSettings {
-    /// `fits` judges a default answer.
+    /// `fits` checks a default answer.
     pub(super) fn parse(
         config: &Object,
         known: GateDeciders,
         fits: impl Fn(&Value, &Meter) -> Result<(), AnswerProblem>,
         cx: &mut ParseContext<'_>,
     ) -> Option<Self> {
-        // A deadline of zero would be over before anybody could answer.
+        // A timeout of zero would expire before anyone could answer.
         let timeout_ms = cx.whole(config, "timeoutMs", 0)?.filter(|ms| *ms > 0);
         let mut interrupt_settings = Self {
             deciders: known.deciders,
@@ -154,7 +153,7 @@ impl InterruptSettings {
         interrupt_settings.on_timeout = match own.get("onTimeout") {
             None | Some(Value::Null) => OnTimeout::Reject,
             Some(_) if timeout_ms.is_none() => {
-                return cx.bad("tandem/onTimeout", "means nothing without timeoutMs");
+                return cx.bad("tandem/onTimeout", "has no effect without timeoutMs");
             }
             Some(Value::Object(policy)) => on_timeout(policy, fits, cx)?,
             Some(_) => return cx.bad("tandem/onTimeout", "must be an object with a policy"),
@@ -166,7 +165,7 @@ impl InterruptSettings {
         self.answer.as_ref().map(|answer| answer.document.clone())
     }
 
-    /// Why an answer is not what the author asked for.
+    /// Why an answer does not match the author's schema.
     pub(crate) fn resume_schema_problems(&self, value: &Value, meter: &Meter) -> Vec<Problem> {
         let answer = self.answer.as_ref();
         answer.map_or_else(Vec::new, |answer| {
@@ -174,7 +173,7 @@ impl InterruptSettings {
         })
     }
 
-    /// Who may decide after the question was handed on `level` times.
+    /// Who may decide after `level` escalations.
     pub(crate) fn deciders(&self, level: u32) -> &Deciders {
         let handed_on = (level as usize).checked_sub(1);
         match (&self.on_timeout, handed_on) {
@@ -197,18 +196,18 @@ impl InterruptSettings {
         }
     }
 
-    /// Whether it ever matters who answers.
+    /// Whether the identity of the decider ever matters.
     pub(super) fn restricts_deciders(&self) -> bool {
         self.policy(0, None).requires_identity()
             || matches!(self.on_timeout, OnTimeout::Escalate(_))
     }
 
-    /// How long until something happens for the first time.
+    /// How long until the first timeout action.
     pub(crate) fn first_timeout_ms(&self) -> Option<u64> {
         self.timeout_ms
     }
 
-    /// The soonest the question can be over without an answer; never, if it waits on.
+    /// The earliest time at which the interrupt can end without an answer; `None` if it never does.
     pub(crate) fn rejects_after_ms(&self) -> Option<u64> {
         let first = self.timeout_ms?;
         match &self.on_timeout {
@@ -228,7 +227,7 @@ impl InterruptSettings {
 }
 
 impl Deciders {
-    /// The three lists of `object`, which lies at `at` in the configuration.
+    /// The three lists of `object`, which is at `at` in the configuration.
     fn parse(object: &Object, at: &str, cx: &mut ParseContext<'_>) -> Option<Self> {
         Some(Self {
             approvers: names(object.get("approvers"), &format!("{at}/approvers"), cx)?,
@@ -250,7 +249,7 @@ impl Deciders {
     }
 }
 
-/// A bounded list of names at `at`.
+/// A limited list of names at `at`.
 pub(super) fn names(
     value: Option<&Value>,
     at: &str,
@@ -322,7 +321,7 @@ fn on_timeout(
     match policy.get("policy").and_then(Value::as_str) {
         Some("default") => {
             let value = policy.get("value").cloned().unwrap_or_default();
-            // It did when the document was accepted.
+            // It was valid when the document was accepted.
             if cx.schemas.stored {
                 return Some(OnTimeout::Default(value));
             }
@@ -351,7 +350,7 @@ fn levels(policy: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<EscalationLe
         };
         let deciders = Deciders::parse(level, &at, cx)?;
         if deciders.is_empty() {
-            return cx.bad(&at, "names nobody; give approverGroups, for example");
+            return cx.bad(&at, "names no decider; give approverGroups, for example");
         }
         let timeout = level.get("timeoutMs").and_then(Value::as_u64);
         let Some(timeout_ms) = timeout.filter(|ms| *ms > 0) else {

@@ -5,16 +5,16 @@ use super::settings::{Setting, value};
 use serde_json::Value;
 use tandem_record::Object;
 
-/// Longest life of an entry: a century. Longer ones are mistakes of unit.
+/// Longest TTL of an entry: a century. A longer one is probably a wrong unit.
 const MAX_TTL_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 const MAX_KEY_CHARS: usize = 1500;
 const MAX_TAGS: usize = 32;
 const MAX_TAG_CHARS: usize = 256;
-/// Entries of a listing that asks for no number, and of any listing.
+/// Number of entries of a listing without a limit, and the maximum of any listing.
 const DEFAULT_LISTED: usize = 100;
 const MAX_LISTED: usize = 500;
 
-/// Of every action.
+/// The settings of all actions.
 pub(super) const SETTINGS: &[Setting] = &[
     value("action"),
     value("key"),
@@ -32,14 +32,14 @@ pub(super) const SETTINGS: &[Setting] = &[
 #[derive(Debug)]
 pub(crate) struct MemoryConfig {
     pub(crate) action: MemoryAction,
-    /// Variable that receives what was found.
+    /// Variable that receives the result.
     pub(crate) output: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum MemoryAction {
     Put {
-        /// Without one the entry is a note, named by its id.
+        /// Without a key the entry is a note, named by its id.
         key: Option<String>,
         value: MemorySource,
         ttl_ms: Option<u64>,
@@ -50,7 +50,7 @@ pub(crate) enum MemoryAction {
     },
     List {
         tag: Option<String>,
-        /// Only entries with this text in them, whatever its case.
+        /// Only entries that contain this text, ignoring case.
         text: Option<String>,
         limit: usize,
     },
@@ -66,7 +66,7 @@ impl MemoryAction {
                 key: MemoryKey::Text(_),
             }
             | Self::List { .. } => true,
-            // Which key it is turns up on the way; a replay looks everything up at once.
+            // The key is only known during execution; a replay looks everything up at once.
             Self::Get {
                 key: MemoryKey::Variable(_),
             }
@@ -76,7 +76,7 @@ impl MemoryAction {
     }
 }
 
-/// What is looked for.
+/// The key of a lookup.
 #[derive(Debug)]
 pub(crate) enum MemoryKey {
     Text(String),
@@ -92,6 +92,24 @@ pub(crate) enum MemorySource {
 }
 
 impl MemoryConfig {
+    /// The variables whose values the node uses.
+    pub(crate) fn variables_read(&self) -> impl Iterator<Item = &str> {
+        let (key, value) = match &self.action {
+            MemoryAction::Put { value, .. } => (None, Some(value)),
+            MemoryAction::Get { key } | MemoryAction::Delete { key } => (Some(key), None),
+            MemoryAction::List { .. } => (None, None),
+        };
+        let key = key.and_then(|key| match key {
+            MemoryKey::Variable(name) => Some(name.as_str()),
+            MemoryKey::Text(_) => None,
+        });
+        let value = value.and_then(|value| match value {
+            MemorySource::Variable(name) => Some(name.as_str()),
+            MemorySource::Value(_) => None,
+        });
+        key.into_iter().chain(value)
+    }
+
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let action = match cx.required_text(config, "action")?.as_str() {
             "put" => MemoryAction::Put {
@@ -144,7 +162,7 @@ fn optional_key(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Str
     }
 }
 
-/// Whether an entry can go by this name.
+/// Whether an entry can have this key.
 pub(crate) fn is_key(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= MAX_KEY_CHARS && !text.contains('\0')
 }
@@ -163,7 +181,7 @@ fn ttl_ms(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<u64>> {
         return Some(None);
     };
     let seconds = given.as_f64();
-    // Less than a millisecond would be over before it began.
+    // An entry with less than a millisecond would expire at once.
     match seconds.filter(|s| *s >= 0.001 && *s <= MAX_TTL_SECONDS) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -206,15 +224,15 @@ fn limit(config: &Object, cx: &mut ParseContext<'_>) -> Option<usize> {
     Some(requested.min(MAX_LISTED))
 }
 
-/// What a fixture wants done with memory. Each leaves its findings in variables of fixed names.
+/// The memory operation of a fixture. Each stores its results in variables of fixed names.
 #[derive(Debug)]
 pub(crate) enum MemoryHook {
     WriteThenRead,
-    /// Writes text that holds a secret and reads it back.
+    /// Writes text that contains a secret and reads it back.
     Redaction {
         secret_id: String,
     },
-    /// Looks under a name that belongs to somebody else.
+    /// Reads under a name that belongs to another tenant.
     CrossTenant {
         foreign: String,
     },
@@ -222,6 +240,15 @@ pub(crate) enum MemoryHook {
 }
 
 impl MemoryHook {
+    /// The variables it leaves what it found in.
+    pub(crate) fn result_variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::WriteThenRead | Self::Redaction { .. } => &["memoryReadback"],
+            Self::CrossTenant { .. } => &["ownerEntryId", "ownerProbe", "crossTenantProbe"],
+            Self::Ttl => &["memoryList", "expiredId", "freshId"],
+        }
+    }
+
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         match cx.required_text(config, "memoryAction")?.as_str() {
             "write-then-read" => Some(Self::WriteThenRead),

@@ -1,5 +1,5 @@
-//! `core.conformance.mock-agent`: an agent that says what its configuration tells it to say. Its
-//! configuration is closed at every level.
+//! `core.conformance.mock-agent`: an agent that emits the events of its configuration. Unknown keys
+//! are refused at every level.
 
 use super::ParseContext;
 use super::settings::{Setting, value};
@@ -46,7 +46,7 @@ pub(crate) struct MockDecision {
     pub(crate) reasoning: Option<String>,
 }
 
-/// What lies inside them is checked where it is read.
+/// Nested values are checked where they are read.
 pub(super) const SETTINGS: &[Setting] = &[
     value("agentId"),
     value("mockReasoning"),
@@ -95,7 +95,7 @@ fn object<'v>(value: &'v Value, at: &str, cx: &mut ParseContext<'_>) -> Option<&
     }
 }
 
-/// A text at `key` of a nested object; its fault is reported with the outer place.
+/// A text at `key` of a nested object; an error is reported with the outer path.
 fn text(
     fields: &Object,
     at: &str,
@@ -133,7 +133,7 @@ fn whole_float(value: &Value) -> Option<u64> {
     exact.then_some(n as u64)
 }
 
-/// Up to here floating point tells whole numbers apart.
+/// Up to here floating point represents every whole number exactly.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn reasoning(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Reasoning>> {
@@ -180,7 +180,7 @@ fn reasoning(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Reason
 fn tools(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<ToolCall>> {
     let listed = match config.get("mockToolCalls") {
         None => return Some(Vec::new()),
-        // How many there may be is bounded by the bytes of a document.
+        // The size of the document limits their number.
         Some(Value::Array(listed)) => listed,
         Some(_) => return cx.bad("mockToolCalls", "must be a list of calls"),
     };
@@ -193,7 +193,7 @@ fn tools(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<ToolCall>> {
         Some(ToolCall {
             tool: text(fields, &at, "toolId", true, cx)??,
             inputs: fields.get("arguments").cloned(),
-            // A call that failed returned nothing, whatever it says it would have.
+            // A failed call has no result, whatever the configuration says.
             outcome: fields.get("result").filter(|_| error.is_none()).cloned(),
             error,
             duration_ms: whole(fields, &at, "durationMs", cx)?,

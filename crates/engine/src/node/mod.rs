@@ -1,5 +1,5 @@
-//! The node types this host knows and what their configuration means. Parsing happens once, at
-//! registration, so that a bad `config` is refused with its place instead of failing a run.
+//! The node types this host knows and the meaning of their configuration. Parsing happens once, at
+//! registration, so that an invalid `config` is refused with its path instead of failing a run.
 
 mod catalog;
 mod conformance;
@@ -51,15 +51,15 @@ pub(crate) use supervisor::{DecisionSource, Supervisor};
 pub(crate) use tool::ToolNode;
 pub(crate) use verifier::{Verifier, VerifierReport, VerifierSource};
 
-/// What a node does, with its configuration understood.
+/// What a node does, with its parsed configuration.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// Input ports go to output ports of the same name.
+    /// Input ports are copied to output ports of the same name.
     Passthrough,
     Delay {
         configured: Option<u64>,
     },
-    /// Test only: waits, then puts out its inputs.
+    /// Test only: waits, then outputs its inputs.
     Hold,
     Fail {
         code: String,
@@ -81,23 +81,23 @@ pub(crate) enum Kind {
     ApprovalGate(ApprovalGate),
     ClarificationGate(ClarificationGate),
     GenericInterrupt(GenericInterrupt),
-    /// What it does is in a pack.
+    /// Implemented in a pack.
     Pack,
     Memory(MemoryConfig),
-    /// Test only: acts on memory the way a fixture wants to see it.
+    /// Test only: a memory operation of a fixture.
     MemoryHook(MemoryHook),
-    /// Test only: stands for a node that acts outside.
+    /// Test only: stands for a node with a side effect.
     SideEffect,
     ConversationGate(ConversationGate),
     Supervisor(Supervisor),
     Dispatch(Dispatch),
-    /// Test only: an agent that says what it is told to say.
+    /// Test only: an agent that emits the events of its configuration.
     MockAgent(MockAgent),
-    /// Known to the protocol, not served by this host: registered, but no run may start.
+    /// Known to the protocol, not provided by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
     },
-    /// Test only: needs a facility no host has.
+    /// Test only: needs a capability no host has.
     RequiresMissing {
         capability: &'static str,
     },
@@ -118,7 +118,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// How the node's question is put, if it puts one.
+    /// The settings of the node's interrupt, if it opens one.
     pub(crate) fn interrupt_settings(&self) -> Option<&InterruptSettings> {
         match self {
             Self::ApprovalGate(gate) => Some(&gate.interrupt_settings),
@@ -130,30 +130,30 @@ impl Kind {
     }
 }
 
-/// Where a node sits while its configuration is read.
+/// The context of a node while its configuration is parsed.
 pub(crate) struct ParseContext<'a> {
     /// JSON pointer to the node.
     pub(crate) path: String,
     pub(crate) node: &'a NodeId,
-    /// What exists here of the types and hooks for conformance tests.
+    /// Which types and hooks for conformance tests exist here.
     pub(crate) conformance: Conformance,
-    /// Set by whatever reads something that exists for conformance tests only.
+    /// Set when something is parsed that exists for conformance tests only.
     pub(crate) test_only: bool,
     /// Node types besides the host's own.
     pub(crate) packs: AllowedPackTypes<'a>,
-    /// Compiles what the nodes of the document bring.
+    /// Compiles the schemas of the document's nodes.
     pub(crate) schemas: &'a mut Schemas,
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
-/// What a document may use of the types and hooks for conformance tests.
+/// Which types and hooks for conformance tests a document may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Conformance {
     /// The host has them at all.
     exists: bool,
-    /// Types and hooks that are written out.
+    /// Types and hooks that are named explicitly.
     allowed: bool,
-    /// What the protocol's own workflows get without asking, by their id.
+    /// What the protocol's own workflows get implicitly, by their id.
     by_id: bool,
 }
 
@@ -173,20 +173,20 @@ impl Conformance {
 }
 
 impl ParseContext<'_> {
-    /// Whether a test-only type or hook may be used here; notes that it is.
+    /// Whether a test-only type or hook may be used here; records its use.
     pub(crate) fn test_hook(&mut self) -> bool {
         self.test_only |= self.conformance.allowed;
         self.conformance.allowed
     }
 
-    /// Whether the document is one of the protocol's own test workflows, for what those get
-    /// without asking; notes that it is used.
+    /// Whether the document is one of the protocol's own test workflows, which get some hooks
+    /// implicitly; records the use.
     pub(crate) fn implicit_hook(&mut self) -> bool {
         self.test_only |= self.conformance.by_id;
         self.conformance.by_id
     }
 
-    /// The type is none of this host's, or not in the form it is used.
+    /// The type is unknown to this host, or not in this form.
     pub(crate) fn no_such_type<T>(&mut self, type_id: &str) -> Option<T> {
         self.problems.push(Problem {
             type_id: Some(type_id.to_owned()),
@@ -199,7 +199,7 @@ impl ParseContext<'_> {
         None
     }
 
-    /// Notes a fault at `config/<key>` (or the whole config) and gives up on this node.
+    /// Records a problem at `config/<key>` (or the whole config) and returns `None` for this node.
     pub(crate) fn bad<T>(&mut self, key: &str, message: impl Into<String>) -> Option<T> {
         let at = if key.is_empty() {
             String::new()
@@ -227,7 +227,7 @@ impl ParseContext<'_> {
         }
     }
 
-    /// An optional text; a value of another type is a fault.
+    /// An optional text; a value of another type is a problem.
     pub(crate) fn text(&mut self, config: &Object, key: &str) -> Option<Option<String>> {
         match config.get(key) {
             None | Some(Value::Null) => Some(None),
@@ -264,15 +264,15 @@ impl ParseContext<'_> {
 }
 
 impl Kind {
-    /// Whether the node does nothing but wait. A replay repeats the wait that was recorded; one that
-    /// was not recorded is over at once.
+    /// Whether the node only waits. A replay repeats a recorded wait; a wait that was not recorded
+    /// ends at once.
     pub(crate) fn only_waits(&self) -> bool {
         matches!(self, Self::Delay { .. } | Self::Hold)
     }
 
-    /// Whether the node does again what it did, given the same run: a replay executes it. Of every
-    /// other node a replay repeats what was recorded. Listed one by one, so that a new kind has to
-    /// say which it is.
+    /// Whether executing the node again in the same run gives the same result. A replay executes
+    /// such nodes and copies the recorded events of all others. Every kind is listed, so that a new
+    /// kind has to be classified.
     pub(crate) fn is_repeatable(&self) -> bool {
         match self {
             Self::Passthrough
@@ -310,7 +310,7 @@ impl Kind {
     }
 }
 
-/// A node whose type a pack brings, with the configuration its author promised to understand.
+/// A node of a pack's type, with its configuration checked against the pack's schema.
 fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(shape) = cx.packs.config(type_id) else {
         return Some(Kind::Pack);
@@ -331,7 +331,7 @@ fn pack(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kin
     None
 }
 
-/// Understands a node's type and configuration. `None` after noting at least one problem.
+/// Parses a node's type and configuration. `None` after recording at least one problem.
 pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
     let Some(known) = node_type(type_id) else {
         if cx.packs.contains(type_id) {

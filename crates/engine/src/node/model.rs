@@ -1,6 +1,5 @@
-//! `core.ai.structuredOutput`, `core.llm.chat` and prompts by their ids: a question to a language
-//! model. Which providers there are is the host's business; here only the shape of the question is
-//! understood.
+//! `core.ai.structuredOutput`, `core.llm.chat` and prompts by their ids: a call of a language
+//! model. This module only parses the configuration; which providers exist is decided by the host.
 
 use super::ParseContext;
 use super::settings::{Setting, value};
@@ -30,7 +29,7 @@ pub(super) const CHAT: &[Setting] = &[
 pub(super) const PROMPT: &[Setting] = &[value("promptId"), value("expectsStreaming")];
 const MAX_PROMPT_ID_CHARS: usize = 256;
 
-/// Messages of one request, and the text in them.
+/// Maximum number of messages of one request, and of bytes of their text.
 const MAX_MESSAGES: usize = 1_000;
 const MAX_PROMPT_BYTES: usize = 1024 * 1024;
 
@@ -38,17 +37,17 @@ const MAX_PROMPT_BYTES: usize = 1024 * 1024;
 pub(crate) struct ModelNode {
     /// Absent for a prompt by its id, which only a mock provider of the run can answer.
     pub(crate) provider: Option<String>,
-    /// Absent when the provider's default is meant.
+    /// Absent: the provider's default.
     pub(crate) model: Option<String>,
     pub(crate) temperature: Option<f64>,
     pub(crate) max_tokens: Option<u64>,
-    /// Absent for a node that wants text.
+    /// Absent for a node that returns text.
     pub(crate) shape: Option<Shape>,
     system: Option<String>,
     user: Option<String>,
 }
 
-/// The JSON a node wants.
+/// The JSON that a node requires.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) schema: Value,
@@ -62,7 +61,7 @@ impl ModelNode {
             _ => return cx.bad("outputSchema", "must be a JSON Schema"),
         };
         let check = cx.schema("outputSchema", &schema)?;
-        // Asking again is the host's rule, whatever a document says; the key is only understood.
+        // Retries follow the host's rule, whatever a document says; the key is only parsed.
         match config.get("retryOnInvalidJson") {
             None | Some(Value::Null | Value::Bool(_)) => {}
             Some(value) if value.is_u64() => {}
@@ -92,8 +91,8 @@ impl ModelNode {
         })
     }
 
-    /// A prompt that is named by its id. There is no library of prompts, so nothing but the id is
-    /// understood, and that the author expects what is said piece by piece.
+    /// A prompt that is named by its id. There is no library of prompts, so only the id is read,
+    /// and the flag that the author expects a streamed answer.
     pub(super) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let id = cx.required_text(config, "promptId")?;
         if id.chars().count() > MAX_PROMPT_ID_CHARS {
@@ -144,8 +143,8 @@ impl ModelNode {
         })
     }
 
-    /// What is said to the model: the system's words, what arrived at `messages`, the user's words.
-    /// Ports of the same name stand in for absent prompts.
+    /// The messages to the model: the system prompt, the messages from the port `messages`, the
+    /// user prompt. Ports of the same name replace absent prompts.
     pub(crate) fn messages(&self, inputs: &Object) -> Result<Vec<ModelMessage>, ErrorInfo> {
         let prompt = |role: ModelRole, configured: &Option<String>, port: &str| {
             let arrived = inputs.get(port).and_then(Value::as_str);
@@ -173,7 +172,7 @@ impl ModelNode {
             }
         }
         messages.extend(prompt(ModelRole::User, &self.user, "userPrompt"));
-        // What a prompt says is known to whoever knows prompts by their ids.
+        // The content of a prompt named by its id is not known here.
         let by_id = self.provider.is_none();
         if !by_id && !messages.iter().any(|m| m.role == ModelRole::User) {
             let message = "there is nothing to ask: no message of a user, in config or inputs";
@@ -187,7 +186,7 @@ impl ModelNode {
     }
 }
 
-/// `{role, content}` with a text. Anything else in a message would be lost on the way.
+/// `{role, content}` with a text. Other content would be lost, so such a message is refused.
 fn read_message(message: &Value) -> Option<ModelMessage> {
     let members = message.as_object()?;
     let role = match members.get("role")?.as_str()? {

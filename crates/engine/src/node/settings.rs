@@ -1,23 +1,24 @@
-//! The settings each node type has. Every type of the catalog declares them here or beside its
-//! parser, so that a setting nobody reads is refused instead of being silently without effect.
+//! The settings of each node type. Every type of the catalog declares them here or beside its
+//! parser, so that an unknown setting is refused instead of being ignored silently.
 
 use super::{http, node_type};
 use crate::definition::{Problem, nearest};
 use serde_json::Value;
 use tandem_record::Object;
 
-/// Keys with this prefix are the author's own and mean nothing to the host.
+/// Keys with this prefix belong to the author and have no meaning to the host.
 const AUTHORS_PREFIX: &str = "x-";
-/// Complaints about one document at most.
+/// Maximum number of problems reported for one document.
 const MAX_UNKNOWN: usize = 50;
 
-/// What a node type's configuration may hold.
+/// What a node type's configuration may contain.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AllowedSettings {
-    /// Left open by the protocol.
+    /// The protocol allows any setting.
     Open,
     Closed(&'static [Setting]),
-    /// Closed by a published schema: no setting of this host opens it, nor do the author's own keys.
+    /// Closed by a published schema: no option of this host allows other keys, and `x-` keys are
+    /// refused too.
     ClosedByProtocol(&'static [Setting]),
     /// Closed, in one of several ways.
     ByConfig(fn(&Object) -> &'static [Setting]),
@@ -35,7 +36,7 @@ impl Setting {
     }
 }
 
-/// What is known of a setting's value.
+/// What is known about a setting's value.
 #[derive(Debug, Clone, Copy)]
 enum SettingValue {
     Anything,
@@ -43,7 +44,7 @@ enum SettingValue {
     ListOf(&'static [Setting]),
 }
 
-/// A setting whose value is for its parser to judge.
+/// A setting whose value its parser checks.
 pub(super) const fn value(name: &'static str) -> Setting {
     Setting {
         name,
@@ -69,8 +70,8 @@ pub(super) const fn list_of(name: &'static str, settings: &'static [Setting]) ->
 
 pub(super) const NONE: AllowedSettings = AllowedSettings::Closed(&[]);
 
-/// What this host reads of a node's `settings`. The protocol leaves them open, so other keys are only
-/// told of.
+/// The keys of a node's `settings` that this host reads. The protocol allows others, so unknown
+/// keys are only warnings.
 const NODE_SETTINGS: &[Setting] = &[
     value("timeoutMs"),
     value("timeout"),
@@ -84,7 +85,7 @@ pub(crate) struct UnknownSetting {
     pub(crate) refusal: RefusalPolicy,
 }
 
-/// Whether an unknown setting makes a document refused.
+/// Whether a document with an unknown setting is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RefusalPolicy {
     /// Whatever the operator allows.
@@ -95,7 +96,7 @@ pub(crate) enum RefusalPolicy {
     Never,
 }
 
-/// Every unknown setting in a document, which need not be sound otherwise.
+/// Every unknown setting in a document. The document need not be valid otherwise.
 pub(crate) fn unknown_settings(document: &Value) -> Vec<UnknownSetting> {
     let nodes = document["nodes"].as_array().into_iter().flatten();
     let mut search = Search::default();
@@ -134,7 +135,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// `owner` is what has the settings, in words.
+    /// `owner` describes what has the settings.
     fn look(&mut self, owner: &str, settings: &'static [Setting], given: &Object, at: &str) {
         for (key, value) in given {
             let path = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
@@ -159,7 +160,7 @@ impl Search<'_> {
                     }
                 }
             }
-            // Of the wrong type, which its parser says.
+            // The value has the wrong type; its parser reports that.
             (SettingValue::Anything | SettingValue::Object(_) | SettingValue::ListOf(_), _) => {}
         }
     }
@@ -250,12 +251,27 @@ mod tests {
                  `onTimeout`?"
             ]
         );
-        let config = json!({"kind": "approval", "data": {"requiredApproval": 2}});
-        let found = unknown("core.interrupt", &config);
-        assert!(
-            found[0].contains("/config/data/requiredApproval"),
-            "{found:?}"
-        );
+        for (kind, key, meant) in [
+            ("approval", "requiredApproval", "requiredApprovals"),
+            ("clarification", "question", "questions"),
+            ("external-event", "corelation", "correlation"),
+            ("custom", "paylod", "payload"),
+            ("low-confidence", "treshold", "threshold"),
+        ] {
+            let config = json!({"kind": kind, "data": {key: 2}});
+            let found = unknown("core.interrupt", &config);
+            assert_eq!(found.len(), 1, "{kind}: {found:?}");
+            assert!(
+                found[0].contains(&format!("/config/data/{key}")),
+                "{found:?}"
+            );
+            assert!(
+                found[0].contains(&format!("did you mean `{meant}`")),
+                "{found:?}"
+            );
+        }
+        let open = json!({"kind": "x-host-tandem-kind", "data": {"anything": 1}});
+        assert!(unknown("core.interrupt", &open).is_empty());
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl SubWorkflow {
         }
         let absorb_failure = match cx.text(config, "onChildFailure")?.as_deref() {
             None | Some("fail-parent") => false,
-            // `continue` is what one widespread host calls it.
+            // Another common host calls it `continue`.
             Some("absorb" | "continue") => true,
             Some(other) => {
                 return cx.bad(
@@ -61,7 +61,7 @@ impl SubWorkflow {
     }
 }
 
-/// Whether children share their parent's memory, the default, or start with an empty one.
+/// Whether children start with an empty memory or, by default, share their parent's.
 pub(super) fn isolated_memory(config: &Object, cx: &mut ParseContext<'_>) -> Option<bool> {
     match cx.text(config, "memoryScopeIsolation")?.as_deref() {
         None | Some("shared") => Some(false),

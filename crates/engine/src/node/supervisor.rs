@@ -1,4 +1,4 @@
-//! `core.orchestrator.supervisor`: where a turn's decision comes from.
+//! `core.orchestrator.supervisor`: where the decision of an iteration comes from.
 
 use super::ParseContext;
 use super::decision::OrchestratorDecision;
@@ -12,26 +12,26 @@ use tandem_record::Object;
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) source: DecisionSource,
-    /// Stated confidence of the test hook, in place of a live agent's.
+    /// The confidence of the test hook, in place of a live agent's.
     pub(crate) mock_confidence: Option<f64>,
     pub(crate) agent_id: Option<String>,
     pub(crate) prompt: Option<String>,
     pub(crate) iteration_cap: Option<u64>,
-    /// Who checks a result before it counts.
+    /// Checks a result before it counts.
     pub(crate) verifier: Option<Verifier>,
-    /// Keys a decision to end the run has to account for.
+    /// Criteria that a decision to end the run has to state.
     pub(crate) success_criteria: Vec<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum DecisionSource {
-    /// Test hook: the same decision every turn.
+    /// Test hook: the same decision in every iteration.
     Pending(OrchestratorDecision),
     /// Test hook: the n-th decision of the run, then the end.
     Plan(Vec<OrchestratorDecision>),
-    /// An agent behind an HTTP endpoint is asked.
+    /// An agent behind an HTTP endpoint decides.
     Endpoint(Box<HttpConfig>),
-    /// A node before it made the decision; it arrives at the port `decision`.
+    /// A preceding node made the decision; it arrives at the port `decision`.
     Port,
 }
 
@@ -48,7 +48,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     value("mockPendingDecision"),
 ];
 
-/// The keys that stand in for a live agent, and only in the protocol's test workflows.
+/// The keys that replace a live agent, only in the protocol's test workflows.
 const HOOKS: [&str; 4] = [
     "mockDispatchPlan",
     "mockDecisions",
@@ -58,7 +58,7 @@ const HOOKS: [&str; 4] = [
 pub(super) const MIN_AGENT_ID_CHARS: usize = 3;
 pub(super) const MAX_AGENT_ID_CHARS: usize = 256;
 
-/// A test hook in a workflow that is no test.
+/// Refuses a test hook in a workflow that is not a test.
 pub(super) fn refuse_hook<T>(hook: &str, cx: &mut ParseContext<'_>) -> Option<T> {
     let mut problem = Problem::new(
         format!("{}/config/{hook}", cx.path),
@@ -115,8 +115,9 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<DecisionSource> 
         }
         Some(_) => return cx.bad("endpoint", "must be an object with a url"),
     }
-    // The protocol's own test workflow without any hook takes one known step and ends. Its id says
-    // what it is; who registered a document is not known when it is read again.
+    // The protocol's own test workflow without any hook makes one known step and ends. It is
+    // recognised by its id, because the caller who registered a document is not known when it is
+    // read again.
     let worker = json!({"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]});
     let once = OrchestratorDecision::read(&worker).expect("a sound decision");
     Some(if cx.implicit_hook() {
@@ -162,7 +163,7 @@ fn decision(value: &Value, key: &str, cx: &mut ParseContext<'_>) -> Option<Orche
     }
 }
 
-/// An agent's own id; the protocol bounds its length.
+/// An agent's own id; the protocol limits its length.
 pub(super) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
     let id = cx.text(config, "agentId")?;
     let fits =

@@ -1,5 +1,5 @@
-//! `core.mcp.toolCall` and its relatives: one question to a tool server. Where servers are is the
-//! operator's business; here only the shape of the question is understood.
+//! `core.mcp.toolCall` and related types: one request to a tool server. This module only parses the
+//! configuration; the operator configures the servers.
 
 use super::ParseContext;
 use super::settings::{Setting, object, value};
@@ -7,10 +7,10 @@ use crate::tool::ToolServers;
 use serde_json::Value;
 use tandem_record::{ErrorInfo, Object, ToolOperation, ToolRequest};
 
-/// How long a call may take when its author says nothing, and at most.
+/// The timeout of a call when its author sets none, and the maximum.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 const MAX_TIMEOUT_MS: u64 = 5 * 60_000;
-/// Text of the arguments of one call.
+/// Maximum text of the arguments of one call.
 const MAX_ARGUMENT_BYTES: usize = 256 * 1024;
 const MAX_NAME_BYTES: usize = 256;
 const MAX_URI_BYTES: usize = 8 * 1024;
@@ -34,7 +34,7 @@ pub(super) const CLIENT: &[Setting] = &[value("serverId"), value("timeoutMs")];
 
 #[derive(Debug)]
 pub(crate) struct ToolNode {
-    /// Absent where the host's own is meant.
+    /// Absent: the host's own server.
     server: Option<String>,
     pub(crate) agent_id: Option<String>,
     selection: ToolSelection,
@@ -43,12 +43,12 @@ pub(crate) struct ToolNode {
 
 #[derive(Debug)]
 enum ToolSelection {
-    /// Without arguments those at the port of that name are taken.
+    /// Without arguments, those at the port of that name are used.
     Tool {
         tool: String,
         arguments: Option<Object>,
     },
-    /// Test only: what is asked stands at the ports, or in variables.
+    /// Test only: the request comes from the ports, or from variables.
     FromPorts,
 }
 
@@ -99,7 +99,7 @@ impl ToolNode {
         })
     }
 
-    /// The tool it calls, where its author says so.
+    /// The tool it calls, if its author names one.
     pub(crate) fn tool_name(&self) -> Option<&str> {
         match &self.selection {
             ToolSelection::Tool { tool, .. } => Some(tool),
@@ -112,7 +112,7 @@ impl ToolNode {
         servers.choose(self.server.as_deref()).is_some()
     }
 
-    /// What is asked, of whom. `lookup` finds what stands at a port, or in a variable.
+    /// The request and its server. `lookup` finds the value of a port, or of a variable.
     pub(crate) fn request(
         &self,
         servers: &ToolServers,

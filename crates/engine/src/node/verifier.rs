@@ -1,5 +1,5 @@
-//! A supervisor's critic: who checks a result before it counts, how it is asked, and how its answer
-//! is read. Closed: a setting that means nothing here is refused at registration.
+//! A supervisor's verifier: which agent checks a result before it counts, how it is called, and how
+//! its answer is read. Unknown settings are refused at registration.
 
 use super::ParseContext;
 use super::http::{self, HttpConfig};
@@ -12,17 +12,17 @@ use tandem_record::{Object, VerifierVerdict, WorkflowId};
 pub(crate) struct Verifier {
     pub(crate) agent_id: Option<String>,
     pub(crate) source: VerifierSource,
-    /// Asked before a decision to end the run is carried out.
+    /// Called before a decision to end the run is carried out.
     pub(crate) over_terminate: bool,
-    /// Asked before a worker's output is harvested.
+    /// Called before a worker's output is harvested.
     pub(crate) over_output: bool,
-    /// What it is to check, by name. Only these names are ever recorded.
+    /// The criteria it checks, by name. Only these names are ever recorded.
     pub(crate) criteria: Vec<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum VerifierSource {
-    /// A child run; the variable named holds its verdict when it completes.
+    /// A child run; the named variable contains its verdict when it completes.
     Workflow {
         id: WorkflowId,
         verdict: String,
@@ -32,7 +32,7 @@ pub(crate) enum VerifierSource {
     Plan(Vec<VerifierReport>),
 }
 
-/// A verdict as its critic gave it.
+/// A verdict as the verifier gave it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct VerifierReport {
     pub(crate) verdict: VerifierVerdict,
@@ -103,10 +103,10 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> 
     let mut given = ways.into_iter().filter(|way| config.contains_key(*way));
     let (way, further) = (given.next(), given.next());
     if let Some(further) = further {
-        return cx.bad(further, "a critic is asked in one way");
+        return cx.bad(further, "a verifier has only one source");
     }
     if way != Some("workflowId") && config.contains_key("verdictVariable") {
-        return cx.bad("verdictVariable", "belongs to a critic with a workflowId");
+        return cx.bad("verdictVariable", "belongs to a verifier with a workflowId");
     }
     match way {
         Some("workflowId") => {
@@ -125,10 +125,7 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> 
             _ => cx.bad("endpoint", "must be an object with a url"),
         },
         Some(_) => plan(config, cx),
-        None => cx.bad(
-            "",
-            "a verifier needs somebody who checks: workflowId or endpoint",
-        ),
+        None => cx.bad("", "a verifier needs a workflowId or an endpoint"),
     }
 }
 
@@ -148,7 +145,7 @@ fn plan(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> {
 }
 
 impl VerifierReport {
-    /// Reads what a critic answered: the verdict as a word, or in an object with more about it.
+    /// Reads a verifier's answer: the verdict as a word, or an object with more details.
     pub(crate) fn read(value: &Value) -> Result<Self, &'static str> {
         let word = value.as_str().or_else(|| value.get("verdict")?.as_str());
         let verdict = word.and_then(VerifierVerdict::parse);
@@ -163,13 +160,13 @@ impl VerifierReport {
             None | Some(Value::Null) => None,
             Some(stated) => {
                 let stated = stated.as_f64().filter(|c| (0.0..=1.0).contains(c));
-                Some(stated.ok_or("a critic's confidence is a number from 0 to 1")?)
+                Some(stated.ok_or("a verifier's confidence is a number from 0 to 1")?)
             }
         };
         let feedback = value.get("feedback").and_then(Value::as_str);
         Ok(Self {
             verdict,
-            criteria: criteria.ok_or("a critic's criteria are a list of names")?,
+            criteria: criteria.ok_or("a verifier's criteria are a list of names")?,
             confidence,
             feedback: feedback.map(|f| f.chars().take(MAX_FEEDBACK_CHARS).collect()),
         })

@@ -1,4 +1,4 @@
-//! The scheduler: from what is settled to what starts next, until the run waits or ends.
+//! The scheduler: starts the nodes that are ready, until the run waits or ends.
 
 use super::draft::DecisionDraft;
 use super::start::NodeEntry;
@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
 
 impl DecisionDraft<'_> {
-    /// Starts everything that may start, skips what cannot, and ends the run when nothing is left.
-    /// Stops early, with a note to go on, when one decision would grow too large.
+    /// Starts every node that may start, skips nodes that cannot run, and ends the run when nothing
+    /// is left. Stops early and schedules a continue when the decision would grow too large.
     pub(super) fn advance(&mut self) {
-        // Only nodes downstream of a change need another look; the first look is at all of them,
-        // and so is the one after a trigger set a whole lineage back.
+        // Later passes look only at nodes downstream of a change. The first pass looks at all
+        // nodes, and so does the pass after a trigger reset a whole lineage.
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
         while self.run.state.phase == Phase::Running && self.needs.is_none() {
             if !self.cx.work.begin_step() {
@@ -51,7 +51,7 @@ impl DecisionDraft<'_> {
             if self.fail_if_condition_text_too_long() {
                 return;
             }
-            // Skipping may have taken away the last node that could have handled a failure.
+            // A skipped node may have been the last one that could handle a failure.
             if self.fail_if_unhandled() {
                 return;
             }
@@ -77,8 +77,8 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Ends a run whose way depends on a text that is too long for the pattern of a condition: taking
-    /// it for no match would let the text choose the way.
+    /// Fails a run when a condition has a pattern and the text is too long for it. Treating the
+    /// text as "no match" would let the text choose the path.
     fn fail_if_condition_text_too_long(&mut self) -> bool {
         if !self.cx.work.refused() {
             return false;
@@ -100,7 +100,7 @@ impl DecisionDraft<'_> {
         self.is_work_budget_spent() && !self.drafted().is_empty()
     }
 
-    /// Leaves the rest to a decision of its own.
+    /// Leaves the rest to the next decision.
     pub(super) fn schedule_continue(&mut self) {
         if self.continues {
             return;
@@ -110,7 +110,7 @@ impl DecisionDraft<'_> {
         self.add_one_shot_effect(id, EffectKind::Continue);
     }
 
-    /// A loop head whose round is over, else the next node that is ready.
+    /// A loop head whose round has ended, else the next node that is ready.
     fn next_entry(&mut self, candidates: &mut BTreeSet<usize>) -> Option<(usize, NodeEntry)> {
         self.next_round()
             .or_else(|| {
@@ -121,8 +121,8 @@ impl DecisionDraft<'_> {
             .or_else(|| self.next_round())
     }
 
-    /// The next node to start, after skipping those that cannot run. `None` when nothing is ready
-    /// or too much is under way.
+    /// The next node to start, after skipping nodes that cannot run. `None` when no node is ready
+    /// or too many are running.
     fn next_ready_node(&mut self, candidates: &mut BTreeSet<usize>) -> Option<usize> {
         loop {
             let mut waiting = Vec::new();
@@ -174,8 +174,8 @@ impl DecisionDraft<'_> {
         );
     }
 
-    /// What made a node ready: the newest event of the nodes before it, or of those that lead back
-    /// to it, else the run's start.
+    /// The event that made a node ready: the newest event of its predecessors or of the nodes that
+    /// lead back to it, else the start of the run.
     pub(super) fn entry_cause(&self, ix: usize) -> Option<Seq> {
         let state = &self.run.state;
         let node = &self.run.def.nodes[ix];
@@ -213,7 +213,7 @@ impl DecisionDraft<'_> {
         false
     }
 
-    /// A pause may have held back the next worker; a child's end makes room for it.
+    /// Starts the next worker if a pause delayed it or if an ended child freed a slot.
     fn continue_dispatches(&mut self) {
         for ix in self.run.def.dispatchers.clone() {
             self.continue_dispatch(ix);
@@ -243,7 +243,7 @@ impl DecisionDraft<'_> {
         true
     }
 
-    /// Nothing can start: the run waits, or it is over.
+    /// Nothing can start: the run waits or ends.
     fn settle_run(&mut self) {
         let def = self.definition();
         let open = self
@@ -268,7 +268,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// A pause that waited for running nodes takes effect once none is left.
+    /// Completes a draining pause once no node is running.
     fn finish_draining(&mut self) {
         if self.run.has_running() {
             return;

@@ -1,12 +1,12 @@
-//! Questions as the run's `callbackUrl` hears of them.
+//! Announcements of open interrupts to the run's `callbackUrl`.
 //!
-//! While a question of a run with a callback is open, that it be told is wanted: told once, in the
-//! commit that asks, and taken back in the commit that closes it, however it is closed. Whether it
-//! was has_callback is not part of the state. An outbox rebuilt from the log would tell what is open again,
-//! under the same id.
+//! A run with a callback announces each interrupt once. The effect is added in the commit that
+//! opens the interrupt and dropped in the commit that closes it, however it is closed. Whether it
+//! was delivered is not part of the state. An outbox rebuilt from the log announces the open
+//! interrupts again, under the same id.
 //!
-//! A wait that only mirrors a child's is not told here. The child has its parent's callback and tells
-//! its own questions, all of them, also while other branches of it are busy.
+//! A wait that only mirrors a child's is not announced here. The child has its parent's callback
+//! and announces all its own interrupts, also while other branches of it are running.
 
 use super::draft::DecisionDraft;
 use super::state::{Phase, Run, Suspension};
@@ -15,7 +15,7 @@ use tandem_record::{
     Effect, EffectId, EffectKind, ErrorInfo, Event, InterruptId, NodeStatus, Object, Reply,
 };
 
-/// Announcements of the questions that are open now.
+/// Announcements of the interrupts that are open now.
 pub fn required_announcements(run: &Run) -> Vec<Effect> {
     let open = run.announceable();
     open.map(|(_, open)| Effect {
@@ -29,13 +29,13 @@ pub fn required_announcements(run: &Run) -> Vec<Effect> {
     .collect()
 }
 
-/// The same for every attempt, so that whoever hears twice knows.
+/// The id is the same for every attempt, so that the receiver can recognise a repetition.
 fn announcement_id(interrupt: &InterruptId) -> EffectId {
     EffectId::from(format!("announce:{interrupt}"))
 }
 
 impl Run {
-    /// Open questions of this run's own nodes, if it has a callback to be told of them.
+    /// Open interrupts of this run's own nodes, if it has a callback.
     fn announceable(&self) -> impl Iterator<Item = (usize, &Suspension)> {
         let live = match self.state.phase {
             Phase::Running | Phase::Paused => true,
@@ -47,7 +47,7 @@ impl Run {
         };
         let request = self.state.request.as_ref();
         let has_callback = live && request.is_some_and(|r| r.callback_url.is_some());
-        // Nearly every run has none, and is not searched.
+        // Nearly every run has no callback; its nodes are not searched.
         let nodes = if has_callback {
             &self.state.nodes[..]
         } else {
@@ -63,8 +63,8 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// Nobody could be told of an open question. The run waits on, and its log says why nobody came.
-    /// `None` when the effect announces no question that is open.
+    /// Records that an open interrupt could not be announced. The run keeps waiting. Returns `None`
+    /// when the effect belongs to no open interrupt.
     pub(super) fn record_failed_announcement(
         &mut self,
         effect: &EffectId,
@@ -76,14 +76,14 @@ impl DecisionDraft<'_> {
             .announceable()
             .find_map(|(ix, open)| meant(open).then_some((ix, open)))?;
         let cause = open.since;
-        let told = Event::LogAppended {
+        let event = Event::LogAppended {
             level: "warn".to_owned(),
             message: format!("The question was not announced: {}", error.message),
             node: Some(self.run.def.nodes[ix].id.clone()),
-            // The question is named by the cause: a fork calls it by another id.
+            // The cause names the interrupt: a fork has another id for it.
             fields: Some(Object::from_iter([("code".to_owned(), json!(error.code))])),
         };
-        self.emit(told, Some(cause));
+        self.emit(event, Some(cause));
         Some(Reply::Accepted)
     }
 }

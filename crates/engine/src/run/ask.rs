@@ -1,4 +1,5 @@
-//! Asking: a node stops until somebody answers, and a parent learns that its child waits.
+//! Opens interrupts: suspends a node until it is answered, and reports to the parent that a child
+//! waits.
 
 use super::draft::DecisionDraft;
 use super::interrupt_kind_events::kind_specific_request;
@@ -10,16 +11,16 @@ use std::sync::Arc;
 use tandem_record::{ChildOutcome, EffectKind, Event, Interrupt, InterruptId, NodeStatus, Seq};
 
 impl Run {
-    /// The question this run as a whole waits for, if it waits.
+    /// The interrupt that this run as a whole waits for, if it waits.
     pub(crate) fn awaited_interrupt(&self) -> Option<InterruptId> {
         let waiting = self.state.phase == Phase::Running && self.status().is_waiting();
         let open = self.first_suspended().filter(|_| waiting);
         open.map(|(_, s)| s.interrupt.id.clone())
     }
 
-    /// Id and key of the question a node asks next: numbered by its execution, and on from there
-    /// where that number was used. A node may ask again after an answer, and a fork asks again what
-    /// its source had answered.
+    /// Id and key of the next interrupt of a node. It has the number of the node's execution, or
+    /// the next unused number. A node may ask again after an answer, and a fork asks again what was
+    /// answered in its source.
     pub(super) fn next_question(&self, ix: usize) -> (InterruptId, String) {
         let node = &self.def.nodes[ix].id;
         let mut number = self.state.nodes[ix].execution;
@@ -33,7 +34,7 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// Opens a question at a started node.
+    /// Opens an interrupt at a started node.
     pub(super) fn ask(&mut self, ix: usize, question: Question, cause: Seq) {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
@@ -87,7 +88,7 @@ impl DecisionDraft<'_> {
         self.answer_from_early_event(ix);
     }
 
-    /// Takes back a mirrored wait before the node goes on.
+    /// Removes a mirrored wait before the node continues.
     pub(super) fn resume_mirror(&mut self, ix: usize, cause: Seq) -> Seq {
         if self.run.state.nodes[ix].status != NodeStatus::Suspended {
             return cause;
@@ -101,7 +102,7 @@ impl DecisionDraft<'_> {
         self.emit(event, Some(cause))
     }
 
-    /// Tells the parent when this run begins or stops to wait as a whole.
+    /// Notifies the parent when this run as a whole begins or stops waiting.
     pub(super) fn mirror_to_parent(&mut self) {
         let Some(parent) = self
             .run

@@ -1,8 +1,9 @@
-//! Bytes: how much one event, one decision and one run may hold.
+//! Limits in bytes of one event, one decision and one run.
 //!
-//! Values are copied wherever a workflow passes them on: into a node's outputs, into variables, into
-//! children. A small document can therefore multiply a small input without end. What each fact adds is
-//! counted as it is drafted ([`tandem_record::Size`]), and a run that has outgrown its budget fails:
+//! Values are copied wherever a workflow passes them on: into a node's outputs, into variables,
+//! into children. A small document can therefore multiply a small input without end. The size of
+//! each event is counted as it is drafted ([`tandem_record::Size`]), and a run that exceeds a limit
+//! fails:
 //!
 //! - **An event** has at most `max_event_bytes` of text (`event_too_large`). What nodes are given and what
 //!   children leave is checked before it is copied (`value_too_large`). Only the start of a run is exempt:
@@ -12,8 +13,8 @@
 //! - **A run** keeps at most `max_state_bytes` in memory (`run_state_too_large`). That bounds its
 //!   snapshots too. What is written to channels and variables is checked before it is.
 //!
-//! A replay is not held to these: it repeats what its source was allowed, and its length is bounded
-//! where the source's log is read.
+//! A replay is exempt: it repeats what its source was allowed, and its length is limited where the
+//! source's log is read.
 
 use super::draft::DecisionDraft;
 use super::limits::Limits;
@@ -24,22 +25,22 @@ use crate::definition::Problem;
 use serde_json::Value;
 use tandem_record::{ChildOutcome, ErrorInfo, Event, Object, RunStatus, Seq, Size};
 
-/// Drafted bytes after which the state is looked at again.
+/// Drafted bytes after which the size of the state is checked again.
 const RECHECK_AFTER_BYTES: usize = 256 * 1024;
-/// Growth that is not worth counting the whole state for.
+/// Growth below which the whole state is not counted again.
 const UNCOUNTED_GROWTH_BYTES: usize = 1024 * 1024;
-/// A node's place in the state, and its index.
+/// A node's entry in the state, and its index.
 const NODE_OVERHEAD: Size = Size {
     text: 600,
     memory: 1024,
 };
-/// What folding any event may add beside its values: times, sequences, names.
+/// What folding any event may add besides its values: times, sequence numbers, names.
 const EVENT_OVERHEAD: Size = Size {
     text: 300,
     memory: 512,
 };
 
-/// The size of a run's state: an exact count, and at most what was added since.
+/// The size of a run's state: an exact count, plus an upper bound of what was added since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StateSize {
     counted: Size,
@@ -63,26 +64,26 @@ impl StateSize {
     }
 }
 
-/// What a turn has drafted so far.
+/// What a decision has drafted so far.
 #[derive(Default)]
 pub(super) struct DraftSize {
     size: Size,
-    /// Memory drafted when the state was last looked at; `None` before the first look.
+    /// Drafted memory when the state was last checked; `None` before the first check.
     state_checked_at: Option<usize>,
-    /// An event larger than any may be.
+    /// An event over the limit.
     oversized: Option<Seq>,
 }
 
 impl Run {
-    /// At most how large the state is. Never less than it really is.
+    /// An upper bound of the size of the state.
     pub fn size(&self) -> Size {
         self.size.upper_bound()
     }
 
-    /// Notes what a folded event may have added.
+    /// Adds what a folded event may have added.
     pub(super) fn add_event_size(&mut self, event: &Event) -> Size {
         let size = Size::of(event);
-        // A few facts are kept in two places, such as a vote and the changes it asks for.
+        // Some values are stored twice, such as a vote and the changes it requests.
         self.size.since += size + size + EVENT_OVERHEAD;
         let grown = self.size.since.memory;
         if grown
@@ -109,13 +110,13 @@ impl Run {
 }
 
 impl Limits {
-    /// Text a decision never exceeds by more than one event.
+    /// A decision never exceeds this amount of text by more than one event.
     fn decision_ceiling(&self) -> usize {
         let events = self.max_event_bytes.saturating_mul(3);
         self.max_decision_bytes.saturating_add(events)
     }
 
-    /// Whether values fit into one event, as far as the engine copies them.
+    /// Whether values fit into one event, for values that the engine copies.
     pub(crate) fn admit(&self, what: &str, text: usize) -> Result<(), ErrorInfo> {
         if text <= self.max_event_bytes {
             return Ok(());
@@ -129,7 +130,7 @@ impl Limits {
 }
 
 impl DecisionDraft<'_> {
-    /// Notes a drafted event.
+    /// Counts a drafted event.
     pub(super) fn note_drafted(&mut self, size: Size, event: &Event, seq: Seq) {
         self.draft_size.size += size;
         let exempt = matches!(event, Event::RunStarted { .. });
@@ -138,7 +139,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Notes what the commit carries besides events.
+    /// Counts what the commit contains besides events.
     pub(super) fn note_carried(&mut self, size: Size) {
         self.draft_size.size += size;
     }
@@ -152,12 +153,12 @@ impl DecisionDraft<'_> {
         full && !self.replaying
     }
 
-    /// What a fork copied is its source's, not what this decision does.
+    /// Events copied by a fork do not count as work of this decision.
     pub(super) fn reset_draft_size(&mut self) {
         self.draft_size = DraftSize::default();
     }
 
-    /// Whether children's variables can become the run's own, under these names.
+    /// Whether a child's variables can be merged into the run's under these names.
     pub(super) fn admit_merge(
         &self,
         mapping: &[(String, String)],
@@ -173,10 +174,10 @@ impl DecisionDraft<'_> {
         self.cx.limits.admit("what the child leaves", total)
     }
 
-    /// Whether a child can begin with inputs of this size: its first event tells them twice.
+    /// Whether a child can start with inputs of this size: its first event contains them twice.
     pub(super) fn admit_inputs(&self, size: Size) -> Result<(), Refusal> {
-        let told = size.text.saturating_mul(2);
-        let admitted = self.cx.limits.admit("the start of the child", told);
+        let text = size.text.saturating_mul(2);
+        let admitted = self.cx.limits.admit("the start of the child", text);
         admitted.map_err(|error| Refusal::Invalid(vec![Problem::new("/inputs", error.message)]))
     }
 
@@ -189,7 +190,7 @@ impl DecisionDraft<'_> {
         self.cx.limits.admit("what the run puts out", text)
     }
 
-    /// A child that completed but leaves more than its parent can take has failed for its parent.
+    /// A child that completed with more than its parent can store counts as failed for its parent.
     pub(super) fn fail_oversized_outcome(&self, outcome: &mut ChildOutcome) {
         let ChildOutcome::Ended {
             status,

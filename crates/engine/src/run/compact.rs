@@ -1,10 +1,11 @@
-//! Compaction: when a run's write leaves too many notes under one name, the oldest become one.
+//! Compaction: when a run's write leaves too many notes under one name, the oldest are merged into
+//! one.
 //!
-//! It is decided like everything else and is one fact of the run's log. The output is written and
-//! its sources are taken out as any other entries are: runs that began before go on seeing what they
-//! saw, forks too, and so does the run itself. Only notes are collapsed, entries their author did
-//! not name: whoever asks for a key must find it. Entries that expire are left alone, so nothing
-//! lives longer or shorter than it was promised.
+//! A compaction is decided like everything else and is one event on the run's log. The output is
+//! written and its sources are removed like any other entries: runs that began earlier still see
+//! what they saw, as do forks and the run itself. Only notes are merged, which are entries without
+//! an author's key: a read by key must still find its entry. Entries that expire are not merged, so
+//! no expiry changes.
 
 use super::draft::DecisionDraft;
 use super::limits::Limits;
@@ -15,15 +16,15 @@ use serde_json::Value;
 use std::collections::HashSet;
 use tandem_record::{Event, MemoryEntry, Seq};
 
-/// Entries collapsed at once, at most: as many as an event names without becoming a burden.
+/// Maximum number of entries merged at once, which limits the size of the event that names them.
 const MAX_SOURCES: usize = 100;
-/// Notes looked at by one decision, which may write many.
+/// Maximum number of notes read by one decision, which may write many.
 const CANDIDATES: usize = 3 * MAX_SOURCES;
-/// Tags taken over from the sources.
+/// Maximum number of tags copied from the sources.
 const MAX_TAGS: usize = 32;
 const PROVENANCE: &str = "compacted-from:";
 
-/// How many notes become one under these limits; absent when none do.
+/// How many notes are merged into one under these limits; `None` when compaction is off.
 pub fn compaction_batch_size(limits: &Limits) -> Option<usize> {
     // The newer half stays as it was written.
     let half = usize::try_from(limits.compact_above? / 2).unwrap_or(usize::MAX);
@@ -31,8 +32,8 @@ pub fn compaction_batch_size(limits: &Limits) -> Option<usize> {
 }
 
 impl DecisionDraft<'_> {
-    /// What a write has to know of the notes around it. As they are now: a supervisor's turn that
-    /// sees memory as it was must not bring back what it has taken out meanwhile.
+    /// The notes that a write has to read first. It reads their current state: a supervisor's
+    /// iteration that sees an older state of memory must not restore entries removed meanwhile.
     pub(super) fn notes_read(&self, memory_ref: &str) -> Option<MemoryRead> {
         let above = self.cx.limits.compact_above.filter(|_| !self.replaying)?;
         let what = MemoryQueryKind::Notes {
@@ -45,17 +46,17 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// After a write under a name: one compaction, if there are too many notes.
+    /// Runs one compaction after a write under a name, if there are too many notes.
     pub(super) fn compact(&mut self, ix: usize, memory_ref: &str, cause: Seq) {
-        // A fork that does something again does what was done, neither more nor less.
+        // A fork that repeats work repeats exactly what was recorded.
         if !self.already_recorded.is_empty() {
             if self
                 .already_recorded
                 .front()
                 .is_some_and(|r| compacts(&r.event))
-                && let Some(told) = self.already_recorded.pop_front()
+                && let Some(recorded) = self.already_recorded.pop_front()
             {
-                self.append_recorded(told);
+                self.append_recorded(recorded);
             }
             return;
         }
@@ -72,6 +73,7 @@ impl DecisionDraft<'_> {
             written_at: self.now,
             expires_at: None,
             agent: None,
+            sensitive: sources.iter().any(|note| note.sensitive),
             id,
         };
         let event = Event::MemoryCompacted {
@@ -82,7 +84,7 @@ impl DecisionDraft<'_> {
         self.emit(event, Some(cause));
     }
 
-    /// The notes to collapse, oldest first.
+    /// The notes to merge, oldest first.
     fn notes_to_compact(&self, memory_ref: &str) -> Option<Vec<MemoryEntry>> {
         let at_once = compaction_batch_size(self.cx.limits)?;
         let above = self.cx.limits.compact_above?;
@@ -117,7 +119,7 @@ impl DecisionDraft<'_> {
         (sources.len() > 1).then_some(sources)
     }
 
-    /// Keys under a name that this turn has taken out, collapsed or given to something else.
+    /// Keys under a name that this decision has removed, merged or overwritten.
     fn removed_keys(&self, name: &str) -> HashSet<&str> {
         let own = self
             .drafted()
@@ -163,7 +165,7 @@ fn joined(sources: &[MemoryEntry]) -> String {
     texts.join("\n")
 }
 
-/// Where it comes from, and what its sources were found by.
+/// Tags that name the sources, and the sources' own tags.
 fn tags(sources: &[MemoryEntry]) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     for tag in sources.iter().flat_map(|note| &note.tags) {

@@ -1,15 +1,17 @@
-//! How many runs one run may bring about, its children's children included.
+//! Limits how many runs a run may start, including the children of its children.
 //!
-//! Depth alone bounds nothing: each level may start many. So every run has an allowance. A root has
-//! the host's limit; a child gets a part of what its parent has left, told with its creation
-//! (`ParentLink::descendants`) and taken off the parent's allowance by the event that names the child
-//! (`NodeDispatched::granted`). When the child ends, what it did not use comes back with the event that
-//! records its end. No run can give away more than it has, so all descendants of a root together stay
-//! within the root's allowance, and each decision needs only the run it is about.
+//! A limit on depth is not enough: each level may start many runs. So every run has an allowance. A
+//! root has the host's limit. A child gets a part of what its parent has left: it is recorded at
+//! the child's creation (`ParentLink::descendants`) and subtracted from the parent's allowance by
+//! the event that names the child (`NodeDispatched::granted`). When the child ends, the unused part
+//! is returned with the event that records its end. No run can give away more than it has, so all
+//! descendants of a root together stay within the root's allowance, and each decision needs only
+//! the run it is about.
 //!
-//! A child whose workflow starts no children gets nothing besides its own place. Otherwise what is left
-//! is divided by the nodes and workers of the parent that may still start children beside it, less a
-//! quarter kept back: what a child holds that is never heard of again must not use up everything.
+//! A child whose workflow starts no children gets nothing besides its own place. Otherwise the rest
+//! is divided by the nodes and workers of the parent that may still start children beside it, after
+//! a quarter is kept in reserve: the allowance of a child that never reports back must not use up
+//! everything.
 
 use super::draft::DecisionDraft;
 use super::limits::Limits;
@@ -32,7 +34,7 @@ impl Kind {
 }
 
 impl Run {
-    /// Descendants this run may still bring about.
+    /// Number of descendants this run may still start.
     pub(super) fn descendants_left(&self, limits: &Limits) -> u64 {
         let request = self.state.request.as_ref();
         let parent = request.and_then(|request| request.parent.as_ref());
@@ -41,7 +43,7 @@ impl Run {
         allowed.saturating_sub(self.state.descendants)
     }
 
-    /// A child was named, and takes its part of the allowance.
+    /// A child was named and takes its part of the allowance.
     pub(super) fn record_child(
         &mut self,
         node: NodeId,
@@ -68,7 +70,7 @@ impl Run {
         self.state.descendants = self.state.descendants.saturating_sub(returned);
     }
 
-    /// Nodes and workers that may start children while another child is there.
+    /// Nodes and workers that may start children while another child exists.
     fn child_starters(&self) -> u64 {
         let nodes = self.def.nodes.iter().zip(&self.state.nodes);
         let open =
@@ -86,7 +88,7 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// Whether one more run may be brought about.
+    /// Whether one more run may be started.
     pub(super) fn admit_descendant(&self) -> Result<(), ErrorInfo> {
         if self.run.descendants_left(self.cx.limits) > 0 {
             return Ok(());
@@ -98,7 +100,7 @@ impl DecisionDraft<'_> {
         ))
     }
 
-    /// What a child about to be named may bring about itself.
+    /// How many descendants a new child may start itself.
     pub(super) fn descendants_to_grant(&self, child: &Definition) -> u64 {
         if !child.nodes.iter().any(|node| node.kind.starts_children()) {
             return 0;

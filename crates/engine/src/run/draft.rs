@@ -1,4 +1,4 @@
-//! One decision in the making: a copy of the run that moves as events are drafted, and the
+//! The draft of one decision: a copy of the run that changes as events are drafted, and the
 //! bookkeeping that turns the result into a [`Decision`].
 
 use super::agents::AgentPolicy;
@@ -25,12 +25,12 @@ use tandem_record::{
 };
 use tandem_schema::Meter;
 
-/// Everything from outside that a decision may look at.
+/// Everything from outside that a decision may read.
 pub struct Context<'a> {
     pub now: Timestamp,
     pub limits: &'a Limits,
     pub agents: &'a AgentPolicy,
-    /// Types and hooks for conformance tests exist on this host.
+    /// This host provides the types and hooks for conformance tests.
     pub conformance: bool,
     pub definitions: &'a dyn Definitions,
     pub memory: &'a dyn Memory,
@@ -42,7 +42,7 @@ pub struct Context<'a> {
     pub work: &'a Meter,
 }
 
-/// What workflow ids mean at the moment, for the run's tenant.
+/// The current definition of each workflow id, for the run's tenant.
 pub trait Definitions: Sync {
     fn current(&self, workflow: &WorkflowId) -> Lookup;
 }
@@ -50,7 +50,7 @@ pub trait Definitions: Sync {
 pub enum Lookup {
     Known(Arc<Definition>),
     Unknown,
-    /// Not looked up yet; the decision stops and asks for it.
+    /// Not loaded yet; the decision stops and requests it.
     NotLoaded,
 }
 
@@ -59,11 +59,11 @@ pub enum Lookup {
 pub struct Decision {
     pub events: Vec<RecordedEvent>,
     pub timers: Vec<TimerRequest>,
-    /// New effects, each with an identity that a repeated decision would give it again.
+    /// New effects. Their ids are stable: a repeated decision gives the same ids.
     pub effects: Vec<Effect>,
-    /// Effects no longer wanted.
+    /// Effects that are no longer needed.
     pub dropped: Vec<EffectId>,
-    /// Children the events name: they exist from the same commit on.
+    /// Children that the events name. They are created in the same commit.
     pub children: Vec<NewChildRun>,
     pub reply: Reply,
     pub run: Run,
@@ -73,7 +73,7 @@ pub(crate) struct DecisionDraft<'a> {
     pub(crate) run: Run,
     pub(crate) cx: &'a Context<'a>,
     pub(crate) now: Timestamp,
-    /// The question the run waited for when the turn began.
+    /// The interrupt the run waited for when the decision began.
     pub(crate) waited_for: Option<InterruptId>,
     timers_before: BTreeMap<TimerKey, Timestamp>,
     effects_before: BTreeMap<EffectId, Effect>,
@@ -81,31 +81,31 @@ pub(crate) struct DecisionDraft<'a> {
     events: Vec<RecordedEvent>,
     one_shots: Vec<Effect>,
     pub(crate) children: Vec<NewChildRun>,
-    /// Triggers whose channel was written in this turn, in order.
+    /// Triggers whose channel was written in this decision, in order.
     pub(crate) triggers_to_fire: VecDeque<String>,
     pub(crate) starts: u32,
-    /// Something the engine has not seen; ends the turn without a decision.
+    /// Something the engine has to look up; ends the draft without a decision.
     pub(crate) needs: Option<Need>,
-    /// Where this turn's own events begin; those before it are stored, or copied from a source.
+    /// The first event of this decision. Events before it are stored, or copied from a source.
     pub(crate) first_own_seq: Seq,
-    /// Events a fork has already, for what it does again: each takes the place of a drafted one.
+    /// Events a fork already has for work it repeats. Each one replaces a drafted event.
     pub(crate) already_recorded: VecDeque<RecordedEvent>,
-    /// The run repeats another: what cannot be repeated by doing it again is refused.
+    /// The run replays another one: what cannot be repeated is refused.
     pub(crate) replaying: bool,
-    /// Whose id the artifacts that a replay makes again are named after, where that is not its own.
+    /// The run id that names the artifacts a replay creates again, if it is not the replay's own.
     pub(crate) artifact_owner: Option<RunId>,
-    /// Nodes a replay will have read memory at, and before which event.
+    /// Nodes at which a replay reads memory, and the event before which it reads.
     pub(crate) replay_memory_reads: Vec<(usize, Seq)>,
     /// The event before which the node being started reads memory.
     pub(crate) read_at: Seq,
-    /// Where the turn of a supervisor's loop began, if that node is part of one.
+    /// The start of the supervisor iteration that the node belongs to, if it belongs to one.
     pub(crate) iteration_view: Option<Seq>,
-    /// A fact whose value nests too deep to be built upon.
+    /// An event whose value is nested too deeply to be used further.
     pub(crate) too_deep: Option<Seq>,
     pub(super) draft_size: DraftSize,
-    /// Runs the child whose end is told was granted and did not bring about.
+    /// Runs that the ended child was granted and did not start.
     pub(super) returned: u64,
-    /// The rest is left to a decision of its own.
+    /// The rest is left to the next decision.
     pub(super) continues: bool,
 }
 
@@ -114,7 +114,7 @@ impl<'a> DecisionDraft<'a> {
         charge_state_copy(run, cx.work);
         Self {
             run: run.clone(),
-            // A clock that stepped back must not make the log run backwards.
+            // If the clock stepped back, the times in the log must not.
             now: cx.now.max(run.state.last_at),
             cx,
             waited_for: run.awaited_interrupt(),
@@ -141,7 +141,7 @@ impl<'a> DecisionDraft<'a> {
         }
     }
 
-    /// Drafts a fact and folds it at once.
+    /// Drafts an event and folds it at once.
     pub(crate) fn emit(&mut self, event: Event, cause: Option<Seq>) -> Seq {
         self.emit_with_cause(event, cause.map(Cause::Event))
     }
@@ -161,7 +161,7 @@ impl<'a> DecisionDraft<'a> {
         self.append_recorded(recorded)
     }
 
-    /// Takes a fact as it is and folds it.
+    /// Appends a recorded event unchanged and folds it.
     pub(crate) fn append_recorded(&mut self, recorded: RecordedEvent) -> Seq {
         let size = self.run.evolve(&recorded);
         let seq = recorded.seq;
@@ -178,7 +178,7 @@ impl<'a> DecisionDraft<'a> {
         &self.events
     }
 
-    /// An effect that is not the work of a node and is done once.
+    /// Adds an effect that is not the work of a node and is performed once.
     pub(crate) fn add_one_shot_effect(&mut self, id: String, kind: EffectKind) {
         self.one_shots.push(Effect {
             id: EffectId::from(id),
@@ -224,7 +224,7 @@ impl<'a> DecisionDraft<'a> {
         }
         let request = self.run.state.request.as_ref();
         if request.is_some_and(|r| r.is_replay()) {
-            // A replay acts on nothing, whatever its nodes may be.
+            // A replay performs no effects, whatever its nodes are.
             effects.clear();
             children.clear();
         }

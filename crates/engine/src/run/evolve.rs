@@ -1,4 +1,4 @@
-//! Folding: what each fact does to the state. Never fails, never appends, never looks at a clock.
+//! Folds events into the state. Never fails, never appends, never reads a clock.
 
 use super::state::{
     Artifact, Cancelling, Draining, NodeState, Phase, PublishedDecision, Run, State, Suspension,
@@ -13,7 +13,7 @@ use tandem_record::{
 };
 
 impl Run {
-    /// Applies the next fact of the log; how large it is.
+    /// Applies the next event of the log and returns its size.
     pub fn evolve(&mut self, recorded: &RecordedEvent) -> Size {
         debug_assert_eq!(
             recorded.seq,
@@ -85,8 +85,11 @@ impl Run {
                 self.state.outputs = Some(outputs.clone());
                 self.end(Phase::Completed, at);
             }
-            Event::RunFailed { error, .. } => {
+            Event::RunFailed {
+                error, failed_node, ..
+            } => {
                 self.state.error = Some(error.clone());
+                self.state.failed_node.clone_from(failed_node);
                 self.end(Phase::Failed, at);
             }
             Event::RunCancelled { .. } => self.end(Phase::Cancelled, at),
@@ -179,7 +182,7 @@ impl Run {
                 self.set_newest_child_status(node, *child);
                 self.return_descendants(*returned);
                 self.with_triggers_of(node, |state, trigger| {
-                    // Refused before it started: that was the trigger's turn.
+                    // The node was refused before it started: the trigger has been used.
                     if state.nodes[trigger.node].status == NodeStatus::Pending {
                         state.armed.remove(&trigger.id);
                     }
@@ -197,7 +200,7 @@ impl Run {
                 n.retry_at = Some(at.plus_ms(*delay_ms));
                 n.error = Some(last_error.clone());
                 n.drop_work();
-                // A critic asked again is asked within the time its node has.
+                // A retried verification keeps the time limit of its node.
                 let lasting = n.verifying.is_some();
                 n.deadline = n.deadline.filter(|due| lasting && *due > at);
             }),
@@ -266,7 +269,7 @@ impl Run {
                     let waits_already = n.status == NodeStatus::Suspended;
                     n.status = NodeStatus::Suspended;
                     match mirrored {
-                        // Another child of the node waits; its wait stays in front.
+                        // Another child of the node waits already; its wait stays first.
                         Some(further) if waits_already => {
                             n.also_waiting.push(further);
                             return;
@@ -292,15 +295,17 @@ impl Run {
             Event::InterruptResolved { node, resolution } => {
                 self.consume_early_event(resolution);
                 let outcome = resolution.outcome.clone();
-                let asked_at = self.question_requested_at(node);
+                let (asked_at, due) = self.question_times(node).unzip();
+                let overdue = resolution.reason.as_deref() == Some("timeout");
                 self.state.closed.push(ClosedInterrupt {
                     interrupt: resolution.interrupt.clone(),
                     node: node.clone(),
                     outcome: outcome.unwrap_or_else(|| "resolved".to_owned()),
                     by: resolution.by.clone(),
-                    at,
+                    // The deadline decided, however late its timer fired.
+                    at: due.flatten().filter(|_| overdue).unwrap_or(at),
                     asked_at,
-                    overdue: resolution.reason.as_deref() == Some("timeout"),
+                    overdue,
                 });
             }
             Event::NodeResumed {
@@ -350,6 +355,7 @@ impl Run {
                 agent_id,
                 decision,
                 iteration,
+                ..
             } => {
                 let agents = &mut self.state.agents;
                 let named = || serde_json::json!({"agentId": agent_id});
@@ -364,13 +370,13 @@ impl Run {
                     iteration: *iteration,
                 });
             }
-            Event::Agent(fact) => self.apply_agent_event(fact),
-            Event::VerificationRequested(asked) => self.apply_verification_request(asked),
+            Event::Agent(agent_event) => self.apply_agent_event(agent_event),
+            Event::VerificationRequested(request) => self.apply_verification_request(request),
             Event::ModelRetried(retry) => {
                 self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
             }
-            Event::ModelAnswered(told) => self.count_tokens(told),
-            Event::OutputChunk(told) => self.with_node(&told.node, |n| n.apply_output_chunk(at)),
+            Event::ModelAnswered(answered) => self.count_tokens(answered),
+            Event::OutputChunk(chunk) => self.with_node(&chunk.node, |n| n.apply_output_chunk(at)),
             Event::FanOut { node, .. } => self.begin_dispatching(node),
             Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
             Event::TriggerArmed { trigger, due } => {
@@ -420,7 +426,7 @@ impl Run {
     }
 
     pub(super) fn with_node(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeState)) {
-        // A log may name nodes its definition lacks only if it was tampered with; folding goes on.
+        // A log names a node its definition lacks only if it was tampered with; folding continues.
         if let Some(ix) = self.def.index(node) {
             change(&mut self.state.nodes[ix]);
         }
@@ -437,7 +443,7 @@ impl Run {
         }
     }
 
-    /// A child's fate is told through the node that started it; the newest child is meant.
+    /// Sets the status of the newest child of the node that started it.
     pub(super) fn set_newest_child_status(&mut self, node: &NodeId, status: Option<RunStatus>) {
         let head = self.state.head;
         let children = self.state.children.iter_mut().rev();

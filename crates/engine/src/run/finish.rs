@@ -11,18 +11,18 @@ use tandem_record::{
     Seq, Work,
 };
 
-/// A day; whoever asks for more is not waited for longer.
+/// One day: the longest `Retry-After` that is respected.
 const MAX_RETRY_AFTER_MS: u64 = 24 * 3600 * 1000;
 /// Why a node was cancelled: its run was.
 pub(super) const RUN_CANCELLED: &str = "run-cancelled";
 
-/// What a node leaves behind when it completes.
+/// The result of a completed node.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) outputs: Object,
     pub(super) cost: Option<Object>,
     pub(super) child: Option<RunStatus>,
-    /// The outputs are a tool server's.
+    /// The outputs come from a tool server.
     pub(super) untrusted: bool,
 }
 
@@ -55,7 +55,7 @@ impl DecisionDraft<'_> {
         );
     }
 
-    /// A failed attempt: tried again while the budget lasts and a retry can help.
+    /// Handles a failed attempt: retries while the retry budget lasts and a retry can help.
     pub(super) fn fail_or_retry(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
         let attempt = self.run.state.nodes[ix].attempt;
         let policy = self.retry_policy(ix);
@@ -93,7 +93,7 @@ impl DecisionDraft<'_> {
         policy
     }
 
-    /// The node is beyond help; its author may still have asked to go on.
+    /// Fails a node for good; its author may have configured that the run continues.
     pub(super) fn fail_node(
         &mut self,
         ix: usize,
@@ -151,7 +151,7 @@ impl DecisionDraft<'_> {
         );
     }
 
-    /// Nodes under way or asking, in order.
+    /// Nodes that are running or suspended, in order.
     pub(super) fn open_nodes(&self) -> Vec<usize> {
         let nodes = self.run.state.nodes.iter().enumerate();
         nodes
@@ -160,7 +160,7 @@ impl DecisionDraft<'_> {
             .collect()
     }
 
-    /// Children go down with their parent, unless their node lets them live on.
+    /// Cancels children with their parent, unless their node detaches them.
     pub(super) fn cancel_children(&mut self) {
         let nodes = self.run.state.nodes.iter();
         let detached: Vec<RunId> = nodes
@@ -179,7 +179,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Stops waiting for children: they are told to end, unless they may live on without this run.
+    /// Stops waiting for children: they are cancelled, unless they may continue without this run.
     pub(super) fn give_up_child(&mut self, ix: usize) {
         let awaited = self.run.state.nodes[ix].awaited_children();
         let down: Vec<RunId> = awaited
@@ -233,7 +233,7 @@ impl DecisionDraft<'_> {
         self.notify_parent();
     }
 
-    /// A supervisor ended the run: whatever else is under way stops.
+    /// A supervisor ended the run: everything else is stopped.
     pub(super) fn terminate_run(&mut self) {
         self.cancel_children();
         for ix in self.open_nodes() {
@@ -259,7 +259,7 @@ impl DecisionDraft<'_> {
         self.notify_parent();
     }
 
-    /// A single sink's outputs directly, several as a map by node.
+    /// The outputs of a single sink directly; of several sinks as a map by node.
     fn run_outputs(&self) -> Object {
         let completed: Vec<usize> = self
             .run
@@ -284,7 +284,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// A child that ended says so; the message is part of the same commit as its last event.
+    /// Notifies the parent that this run ended, in the same commit as its last event.
     fn notify_parent(&mut self) {
         debug_assert!(self.run.state.phase.is_terminal());
         let Some(parent) = self.run.request().parent.clone() else {
@@ -300,12 +300,16 @@ impl DecisionDraft<'_> {
         };
         let marked = |name: &&String| self.run.state.untrusted.contains(*name);
         let untrusted = variables.keys().filter(marked).cloned().collect();
+        // Readers of the parent see it, and the parent's document does not say what is sensitive here.
+        let (state, sensitivity) = (&self.run.state, self.run.sensitivity());
+        let visible = |error| sensitivity.visible_error(state.failed_node.as_ref(), error);
+        let error = state.error.as_ref().map(|e| visible(e).into_owned());
         let mut outcome = ChildOutcome::Ended {
             child: self.run.id().clone(),
             status: self.run.status(),
             untrusted,
             variables,
-            error: self.run.state.error.clone(),
+            error,
             unused: self.run.descendants_left(self.cx.limits),
         };
         self.fail_oversized_outcome(&mut outcome);
@@ -320,9 +324,9 @@ impl DecisionDraft<'_> {
 
     pub(super) fn retry_now(&mut self, ix: usize) {
         let state = &self.run.state.nodes[ix];
-        if let (Some(asked), Some(cause)) = (state.verifying.clone(), state.last) {
-            // Only the critic is asked again; what it is to check stays as it is.
-            self.request_verification(ix, asked.verification_subject, cause);
+        if let (Some(verifying), Some(cause)) = (state.verifying.clone(), state.last) {
+            // Only the verification is requested again; its subject stays the same.
+            self.request_verification(ix, verifying.verification_subject, cause);
             return;
         }
         let entry = super::start::NodeEntry {
@@ -337,14 +341,14 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// How long the other side wants to be left alone, within reason.
+/// The delay that the other side requested, up to the limit.
 fn retry_after_ms(error: &ErrorInfo) -> u64 {
     let details = error.details.as_ref();
     let requested = details.and_then(|d| d.get("retryAfterMs")?.as_u64());
     requested.unwrap_or(0).min(MAX_RETRY_AFTER_MS)
 }
 
-/// A node with one port `output` holding an object is shown as that object.
+/// A node with one port `output` that holds an object is shown as that object.
 fn unwrap_single(mut outputs: Object) -> Object {
     if outputs.len() == 1
         && let Some(Value::Object(_)) = outputs.get("output")
@@ -368,7 +372,7 @@ fn backoff_ms(policy: &Retry, attempt: u32) -> u64 {
 }
 
 impl DecisionDraft<'_> {
-    /// Whether a cancel has to wait for children that were told to stop.
+    /// Whether a cancel has to wait for children that were cancelled.
     pub(super) fn has_children_to_await(&self) -> bool {
         let mut nodes = self.run.state.nodes.iter();
         nodes.any(super::state::NodeState::holds_up_cancel)
@@ -390,18 +394,18 @@ impl DecisionDraft<'_> {
         self.finish_requested_cancel();
     }
 
-    /// The cancel under way takes effect, whoever may still be under way.
+    /// Completes the requested cancel, even if children are still running.
     pub(super) fn finish_requested_cancel(&mut self) {
         let cancel = self.run.state.cancelling.clone();
-        let cancel = cancel.expect("a cancelling run remembers who asked");
+        let cancel = cancel.expect("a cancelling run has a cancel request");
         self.end_cancelled(cancel.reason, cancel.by, cancel.by_parent);
     }
 
-    /// A child run is not cut off by its parent's pause: it has a life of its own.
+    /// A parent's pause does not cut off a child run, which runs independently.
     pub(super) fn may_cut_off(&self, ix: usize) -> bool {
         let node = &self.run.state.nodes[ix];
         if node.verifying.is_some() {
-            // Only the question to its critic is, and put again.
+            // Only a call to its verifier is cut off, and requested again.
             return matches!(node.work, Some(Work::Http { .. }));
         }
         node.dispatching.is_none() && node.awaited_children().next().is_none()

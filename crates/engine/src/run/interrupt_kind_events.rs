@@ -1,24 +1,28 @@
-//! Approvals and clarifications have names of their own beside those of every question. Whoever asks
-//! one, a gate or a supervisor by way of its dispatch node, tells it under both, in one order.
+//! Approvals and clarifications have their own events besides the general interrupt events. Both
+//! are emitted, in a fixed order, whether a gate asks or a supervisor asks through its dispatch
+//! node.
 
 use super::draft::DecisionDraft;
 use crate::definition::CompiledNode;
 use serde_json::{Value, json};
 use tandem_record::{Event, Interrupt, Object, Principal};
 
-/// What is told between `interrupt.requested` and `node.suspended`.
-pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> Option<Event> {
-    let listed = |key: &str| asked.data.get(key).and_then(Value::as_array);
-    match asked.kind.as_str() {
+/// The event emitted between `interrupt.requested` and `node.suspended`.
+pub(super) fn kind_specific_request(node: &CompiledNode, interrupt: &Interrupt) -> Option<Event> {
+    let listed = |key: &str| interrupt.data.get(key).and_then(Value::as_array);
+    match interrupt.kind.as_str() {
         "approval" => {
-            let text = |key: &str| asked.data.get(key).and_then(Value::as_str);
+            let text = |key: &str| interrupt.data.get(key).and_then(Value::as_str);
             let owned = |key: &str| text(key).unwrap_or_default().to_owned();
             let actions = listed("actions").into_iter().flatten();
             let asking = node.kind.interrupt_settings();
-            let required = asked.data.get("requiredApprovals").and_then(Value::as_u64);
+            let required = interrupt
+                .data
+                .get("requiredApprovals")
+                .and_then(Value::as_u64);
             Some(Event::ApprovalRequested {
                 node: node.id.clone(),
-                interrupt: asked.id.clone(),
+                interrupt: interrupt.id.clone(),
                 artifact_id: owned("artifactId"),
                 artifact_type: owned("artifactType"),
                 title: owned("title"),
@@ -31,7 +35,7 @@ pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> O
         }
         "clarification" => Some(Event::ClarificationRequested {
             node: node.id.clone(),
-            interrupt: asked.id.clone(),
+            interrupt: interrupt.id.clone(),
             questions: json!(listed("questions")),
         }),
         _ => None,
@@ -39,7 +43,7 @@ pub(super) fn kind_specific_request(node: &CompiledNode, asked: &Interrupt) -> O
 }
 
 impl DecisionDraft<'_> {
-    /// The answers to a clarification, told before the question is closed.
+    /// Emits the answers to a clarification before the interrupt is closed.
     pub(super) fn emit_clarification_resolved(
         &mut self,
         ix: usize,

@@ -1,8 +1,9 @@
-//! What a turn of a supervisor's loop sees of memory: the scope as it was when the turn began. What
-//! is written in a turn, by the run or by its workers, is seen from the next turn on, so all that
-//! happens in one turn is decided on the same knowledge, also after a wait or a restart.
+//! What an iteration of a supervisor reads from memory: the scope as it was when the iteration
+//! began. Writes of the run or its workers during an iteration are visible from the next iteration
+//! on. So all decisions of an iteration use the same data, also after a wait or a restart.
 //!
-//! A turn begins with the supervisor's start and lasts until its next; a retry is the same turn.
+//! An iteration begins with the start of the supervisor and lasts until its next start. A retry
+//! belongs to the same iteration.
 
 use super::draft::DecisionDraft;
 use super::state::Run;
@@ -11,7 +12,7 @@ use crate::node::{Kind, MemoryAction};
 use tandem_record::{Event, RecordedEvent, RunId, RunRequest, Seq};
 
 impl Definition {
-    /// The supervisor in whose loop a node is.
+    /// The supervisor whose loop contains the node.
     fn iteration_head(&self, ix: usize) -> Option<usize> {
         let heads = self.nodes.iter().enumerate();
         let mut around = heads.filter(|(_, node)| {
@@ -23,21 +24,21 @@ impl Definition {
 }
 
 impl Run {
-    /// Where the turn began that a node is part of.
+    /// The start of the iteration that a node belongs to.
     pub(super) fn iteration_start(&self, ix: usize) -> Option<Seq> {
         let head = self.def.iteration_head(ix)?;
         let starts = &self.state.agents.iteration_starts;
         starts.get(&self.def.nodes[head].id).copied()
     }
 
-    /// The same, where turns have a view of their own. Below that version of the execution model
-    /// what a child wrote is seen as soon as its end is recorded.
+    /// The same, if the version of the execution model has iteration views. In older versions, the
+    /// writes of a child are visible as soon as its end is recorded.
     pub(super) fn iteration_view_start(&self, ix: usize) -> Option<Seq> {
         self.iteration_start(ix)
-            .filter(|_| has_iteration_views(self.request()))
+            .filter(|_| has_stateful_loop(self.request()))
     }
 
-    /// Where the turn began whose view a node reads. Writing looks at the scope as it is.
+    /// The start of the iteration whose view a node reads. Writes use the current scope.
     pub(super) fn iteration_read_start(&self, ix: usize) -> Option<Seq> {
         let writes = match &self.def.nodes[ix].kind {
             Kind::Memory(config) => matches!(config.action, MemoryAction::Put { .. }),
@@ -46,7 +47,7 @@ impl Run {
         self.iteration_view_start(ix).filter(|_| !writes)
     }
 
-    /// A supervisor's start begins a turn, unless it is tried again.
+    /// The start of a supervisor begins an iteration, unless it is a retry.
     pub(super) fn begin_iteration(&mut self, ix: usize, attempt: u32, seq: Seq) {
         if attempt == 0 {
             let node = self.def.nodes[ix].id.clone();
@@ -56,7 +57,7 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// Children whose end this decision recorded, as far as the reading node sees them.
+    /// Children whose end this decision recorded, if they are visible to the reading node.
     pub(super) fn children_joined_now(&self) -> Vec<RunId> {
         if self.replaying {
             return Vec::new();
@@ -66,22 +67,23 @@ impl DecisionDraft<'_> {
         visible.map(|(child, _)| child.clone()).collect()
     }
 
-    /// Whether the reading node sees what an event of this decision left.
+    /// Whether the reading node sees the result of an event of this decision.
     pub(super) fn is_visible(&self, at: Seq) -> bool {
         self.iteration_view.is_none_or(|began| at < began)
     }
 }
 
-/// The version of the execution model that gives every turn a view of its own.
-const ITERATION_VIEWS_SINCE: u32 = 5;
+/// The version of the execution model that numbers turns and gives every turn a view of its own.
+const STATEFUL_LOOP_SINCE: u32 = 5;
 
-fn has_iteration_views(request: &RunRequest) -> bool {
+/// Whether a run keeps to a version with numbered turns.
+pub(super) fn has_stateful_loop(request: &RunRequest) -> bool {
     let version = request.execution_model;
-    version.is_none_or(|version| version >= ITERATION_VIEWS_SINCE)
+    version.is_none_or(|version| version >= STATEFUL_LOOP_SINCE)
 }
 
-/// Where memory is read on the way through a log, and before which event, so that all of it can be
-/// looked up at once.
+/// All memory reads of a log, each with the event before which it reads, so that they can be looked
+/// up at once.
 pub(super) fn memory_reads_in_log(
     draft: &DecisionDraft<'_>,
     log: &[RecordedEvent],
@@ -91,7 +93,7 @@ pub(super) fn memory_reads_in_log(
     let mut reads = Vec::new();
     let first = log.first().map(|recorded| &recorded.event);
     let has_views = match first {
-        Some(Event::RunStarted { request, .. }) => has_iteration_views(request),
+        Some(Event::RunStarted { request, .. }) => has_stateful_loop(request),
         _ => true,
     };
     for recorded in log {

@@ -1,4 +1,4 @@
-//! Bounds of a run: the host's, and what the caller asked for under them.
+//! Limits of a run: the host's, and lower ones that the caller requested.
 
 use super::state::Run;
 use crate::node::Kind;
@@ -7,14 +7,14 @@ use tandem_record::Timestamp;
 
 const MIB: usize = 1024 * 1024;
 
-/// The host's ceilings. Advertised, so they must be what the engine enforces.
+/// The host's limits. They are advertised, so the engine must enforce exactly these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub max_node_executions: u64,
     pub max_run_duration_ms: u64,
-    /// Turns of the supervisors of one run.
+    /// Iterations of the supervisors of one run.
     pub max_loop_iterations: u64,
-    /// Nodes of one run that may be under way at the same time.
+    /// Nodes of one run that may be running at the same time.
     pub max_in_flight: usize,
     /// Levels of child runs under a root.
     pub max_depth: usize,
@@ -26,9 +26,10 @@ pub struct Limits {
     pub max_decision_bytes: usize,
     /// Bytes of memory the state of one run may take.
     pub max_state_bytes: usize,
-    /// Runs one run may bring about, its children's children included.
+    /// Runs one run may start, including the children of its children.
     pub max_descendants: u64,
-    /// Notes under one name of one scope above which the oldest become one; never when absent.
+    /// Number of notes under one name of one scope above which the oldest are merged; `None` turns
+    /// compaction off.
     pub compact_above: Option<u64>,
 }
 
@@ -36,7 +37,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_node_executions: 10_000,
-            // Far above human latency: a run may wait a year for a person.
+            // A run may wait a year for a person.
             max_run_duration_ms: 366 * 24 * 3600 * 1000,
             max_loop_iterations: 4_000,
             max_in_flight: 8,
@@ -52,7 +53,7 @@ impl Default for Limits {
 }
 
 impl Run {
-    /// Entries into nodes of one kind, over the whole run.
+    /// Executions of nodes of one kind, over the whole run.
     pub(crate) fn executions_of(&self, kind: impl Fn(&Kind) -> bool) -> u32 {
         let nodes = self.def.nodes.iter().zip(&self.state.nodes);
         let ours = nodes.filter(|(node, _)| kind(&node.kind));
@@ -78,7 +79,7 @@ impl Run {
         requested.min(limits.max_loop_iterations)
     }
 
-    /// The bound on the run's duration and when it strikes.
+    /// The limit of the run's duration, and the time at which it is reached.
     pub(crate) fn duration_limit(&self, limits: &Limits) -> (u64, Timestamp) {
         let requested = self.configured("runTimeoutMs").unwrap_or(u64::MAX);
         let authored = match self.def.document.settings.timeout {
@@ -90,20 +91,20 @@ impl Run {
         (limit, self.begun_at().plus_ms(limit).plus_ms(paused))
     }
 
-    /// How long the run has been at it, without the time it was paused.
+    /// How long the run has been running, without the time it was paused.
     pub(crate) fn elapsed_ms(&self, now: Timestamp) -> u64 {
         let since = now.ms_since(self.begun_at());
         since.saturating_sub(self.state.paused_ms)
     }
 
-    /// A pause is over: what was left of every time limit when it began is left now. The deadline of
-    /// a question is none of them: people were told when it is, and may answer during a pause.
+    /// Extends every time limit by the length of a pause that ended. The deadline of an interrupt
+    /// is not extended: people were shown it, and may answer during a pause.
     pub(super) fn extend_limits_after_pause(
         &mut self,
         paused_at: Timestamp,
         resumed_at: Timestamp,
     ) {
-        // A branch does not count the pauses its source had before it.
+        // A branch does not count pauses from before its start.
         let counted = resumed_at.ms_since(paused_at.max(self.begun_at()));
         self.state.paused_ms = self.state.paused_ms.saturating_add(counted);
         let paused_ms = resumed_at.ms_since(paused_at);

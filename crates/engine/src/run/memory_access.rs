@@ -1,10 +1,10 @@
-//! Memory as a run uses it: what it sees, and what its nodes write and take out.
+//! Memory as a run uses it: what it reads, and what its nodes write and delete.
 //!
-//! The engine has no store. It says what it has to see ([`MemoryNeed`]), is asked again with the
-//! answer, and lays over it what the same turn has written. A run sees its scope as it was when the
+//! The engine has no store. It returns what it has to read ([`MemoryNeed`]), is called again with
+//! the result, and adds what the same decision has written. A run sees its scope as it was when the
 //! run began, its own writes, and those of children whose end it has recorded; in a supervisor's
-//! loop as of the beginning of the turn (`turn_view.rs`). What it takes out is gone for runs that
-//! begin later, not for itself.
+//! loop it sees the scope as of the start of the iteration (`iteration_view.rs`). What it deletes
+//! is gone for runs that begin later, not for itself.
 
 use super::draft::DecisionDraft;
 use super::refusal::Need;
@@ -17,13 +17,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use tandem_record::{ErrorInfo, Event, MemoryBase, MemoryEntry, MemoryOrigin, Object, RunId, Seq};
 
-/// Bytes of one entry's content, at most.
+/// Maximum size in bytes of one entry's content.
 pub const MAX_ENTRY_BYTES: usize = 64 * 1024;
-/// Entries under one name of one scope, at most.
+/// Maximum number of entries under one name of one scope.
 const MAX_ENTRIES: u64 = 10_000;
-/// How writes of siblings that run side by side go together, in the protocol's word. Each is seen
-/// by the parent when its writer's end is recorded; of several under one key the newest wins. They
-/// are not made to wait for each other.
+/// How concurrent writes of sibling runs combine, in the protocol's word. The parent sees each
+/// write when the end of its writer is recorded; of several writes under one key the newest wins.
+/// Siblings do not wait for each other.
 pub const SIBLING_WRITES: &str = "advisory";
 /// The name used by nodes whose agent has no memory of its own.
 const DEFAULT_REF: &str = "default";
@@ -41,12 +41,12 @@ pub trait Memory: Sync {
     fn read_memory(&self, read: &MemoryRead) -> Option<Cow<'_, MemoryResult>>;
 }
 
-/// A look into memory as of this turn's beginning.
+/// One read of memory, as of the start of this decision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MemoryRead {
     pub memory_ref: String,
     pub what: MemoryQueryKind,
-    /// Children whose end this very turn records; their writes are seen too.
+    /// Children whose end this decision records; their writes are visible too.
     pub joined: Vec<RunId>,
     /// A replay reads what its source saw before this event.
     pub below: Option<Seq>,
@@ -58,8 +58,8 @@ pub enum MemoryQueryKind {
     All,
     /// How many entries the scope has now.
     Count,
-    /// Notes the run sees that are in its scope for everyone and last, the oldest `limit` of them
-    /// when there are more than `above`.
+    /// Notes the run sees that are visible to all runs of its scope and do not expire. Returns the
+    /// oldest `limit` of them if there are more than `above`.
     Notes {
         above: u64,
         limit: usize,
@@ -71,14 +71,14 @@ pub enum MemoryResult {
     /// Oldest write first.
     Entries(Vec<MemoryEntry>),
     Count(u64),
-    /// How many there are, and the oldest; nothing when they are not too many.
+    /// Their number and the oldest ones; empty when there are not too many.
     Notes {
         held: u64,
         oldest: Vec<MemoryEntry>,
     },
 }
 
-/// What a run has to see before it can go on.
+/// What a run has to read before it can continue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryNeed {
     pub run: RunId,
@@ -111,8 +111,9 @@ impl DecisionDraft<'_> {
         self.run.request().memory_origin()
     }
 
-    /// Makes sure that what a node looks at was looked up. If not, it and everything other nodes
-    /// of the run may look at is asked for, so that a run of many such nodes asks once.
+    /// Ensures that the reads of a node have been looked up. If not, requests them together with
+    /// all reads that other nodes of the run may make, so that a run with many such nodes makes one
+    /// request.
     pub(super) fn ensure_memory_loaded(&mut self, ix: usize) {
         self.read_at = self.run.next_seq();
         self.iteration_view = self.run.iteration_read_start(ix);
@@ -146,8 +147,8 @@ impl DecisionDraft<'_> {
         self.reads_at(ix, self.read_point(self.run.iteration_read_start(ix)))
     }
 
-    /// A replay has no moment of its own: it reads as its source did. In a supervisor's loop it is
-    /// the beginning of the turn.
+    /// A replay has no time of its own: it reads as its source did. In a supervisor's loop it reads
+    /// as of the start of the iteration.
     fn read_point(&self, iteration_start: Option<Seq>) -> Option<Seq> {
         iteration_start.or(self.replaying.then_some(self.read_at))
     }
@@ -202,7 +203,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The name a node's memory goes by: its agent's, if that has one.
+    /// The memory name of a node: that of its agent, if the agent has one.
     pub(super) fn memory_ref(&self, ix: usize) -> String {
         let agent = self.run.def.doc_node(ix).agent.as_ref();
         let named = agent.and_then(|a| a.get("memoryRef")?.as_str());
@@ -276,14 +277,14 @@ impl DecisionDraft<'_> {
         entry.filter(|e| is_valid_ref(memory_ref) && !e.is_expired(self.now))
     }
 
-    /// Entries this turn has written so far and may see, oldest first.
+    /// Entries this decision has written so far and may see, oldest first.
     fn visible_drafted_entries(&self, memory_ref: &str) -> impl Iterator<Item = &MemoryEntry> {
         let written = self.drafted_entries(memory_ref);
         let visible = written.filter(|(seq, _)| self.is_visible(*seq));
         visible.map(|(_, entry)| entry)
     }
 
-    /// Entries this turn has written so far, oldest first, by the events that tell them.
+    /// Entries this decision has written so far, oldest first, with the events that record them.
     pub(super) fn drafted_entries(
         &self,
         memory_ref: &str,
@@ -313,11 +314,12 @@ impl DecisionDraft<'_> {
                 ttl_ms,
                 tags,
             } => {
-                let value = match value {
-                    MemorySource::Value(value) => value.clone(),
-                    MemorySource::Variable(name) => {
-                        self.run.variable(name).cloned().unwrap_or(Value::Null)
-                    }
+                let (value, sensitive) = match value {
+                    MemorySource::Value(value) => (value.clone(), false),
+                    MemorySource::Variable(name) => (
+                        self.run.variable(name).cloned().unwrap_or(Value::Null),
+                        self.run.sensitivity().masks(name),
+                    ),
                 };
                 let expires_at = ttl_ms.map(|ms| self.now.plus_ms(ms));
                 let new_entry = NewMemoryEntry {
@@ -325,6 +327,7 @@ impl DecisionDraft<'_> {
                     value,
                     tags: tags.clone(),
                     expires_at,
+                    sensitive,
                 };
                 match self.write_memory(ix, &memory_ref, new_entry, started) {
                     Ok((id, seq)) => {
@@ -376,7 +379,8 @@ impl DecisionDraft<'_> {
         NodeOutcome::Complete(Object::from_iter([(outputs.0.to_owned(), outputs.1)]))
     }
 
-    /// The one way an entry gets into the log. Its id and the event's place come back.
+    /// The only function that writes an entry to the log. Returns its id and the event's sequence
+    /// number.
     pub(super) fn write_memory(
         &mut self,
         ix: usize,
@@ -399,7 +403,7 @@ impl DecisionDraft<'_> {
             Some(MemoryResult::Count(n)) => *n,
             _ => 0,
         };
-        // A key written many times in one turn is one entry.
+        // A key written many times in one decision counts as one entry.
         let drafted = self.drafted_entries(memory_ref);
         let keys: BTreeSet<&str> = drafted.map(|(_, e)| &*e.key).collect();
         if stored + keys.len() as u64 >= MAX_ENTRIES {
@@ -421,6 +425,7 @@ impl DecisionDraft<'_> {
             tags: new_entry.tags,
             written_at: self.now,
             expires_at: new_entry.expires_at,
+            sensitive: new_entry.sensitive,
             agent: agent.and_then(|a| Some(a.get("agentId")?.as_str()?.to_owned())),
             id: id.clone(),
         };
@@ -429,7 +434,7 @@ impl DecisionDraft<'_> {
             entry: Box::new(entry),
         };
         let seq = self.emit(event, Some(cause));
-        // A fork that does again what its source had done keeps the source's entry.
+        // A fork that repeats work of its source keeps the source's entry.
         let stored_id = self
             .drafted()
             .last()
@@ -442,12 +447,14 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// An entry before the host gave it its id and time.
+/// An entry before it has an id and a time.
 pub(super) struct NewMemoryEntry {
     pub(super) key: Option<String>,
     pub(super) value: Value,
     pub(super) tags: Vec<String>,
     pub(super) expires_at: Option<tandem_record::Timestamp>,
+    /// It comes from a variable or channel marked as sensitive.
+    pub(super) sensitive: bool,
 }
 
 fn no_key() -> ErrorInfo {
@@ -469,7 +476,7 @@ fn listed(entry: &MemoryEntry) -> Value {
     shown
 }
 
-/// Names that could be mistaken for a path elsewhere name nothing.
+/// Rejects names that another system could read as a path.
 fn is_valid_ref(memory_ref: &str) -> bool {
     let length = memory_ref.chars().count();
     (1..=MAX_REF_CHARS).contains(&length)

@@ -1,4 +1,4 @@
-//! What the protocol's memory fixtures want done. Each leaves what it found in variables.
+//! The operations of the protocol's memory fixtures. Each stores its result in variables.
 
 use super::draft::DecisionDraft;
 use super::finish::Done;
@@ -11,7 +11,7 @@ use tandem_record::{ErrorInfo, MemoryEntry, Object, Seq, Timestamp};
 const HOUR_MS: u64 = 3_600_000;
 
 impl MemoryHook {
-    /// The names a hook reads under.
+    /// The memory names that a hook reads.
     pub(super) fn memory_refs(&self, own: &str) -> Vec<String> {
         match self {
             Self::WriteThenRead | Self::Redaction { .. } | Self::Ttl => vec![own.to_owned()],
@@ -60,7 +60,7 @@ impl DecisionDraft<'_> {
                 self.set_result_variable(ix, "crossTenantProbe", json!(theirs), started);
             }
             MemoryHook::Ttl => {
-                // Below the check that refuses what is over already.
+                // Not subject to the check that refuses an expiry in the past.
                 let past = Timestamp(self.now.0 - 1000);
                 let expired = self.write_note(ix, "over", Some(past), started)?;
                 let future = self.now.plus_ms(HOUR_MS);
@@ -72,14 +72,14 @@ impl DecisionDraft<'_> {
                 self.set_result_variable(ix, "freshId", json!(fresh), started);
             }
             MemoryHook::Redaction { .. } => {
-                unreachable!("goes on when the secret is there")
+                unreachable!("continues when the secret arrived")
             }
         }
         Ok(())
     }
 
-    /// The secret arrived: text with it in it is written and read back. Neither is stored as it
-    /// is here, because both pass the redactor on their way into the log.
+    /// The secret arrived: writes a text that contains it and reads it back. Neither is stored in
+    /// clear, because both pass the redactor on the way to the log.
     pub(super) fn write_secret_to_memory(&mut self, ix: usize, outputs: &Object, cause: Seq) {
         let secret = outputs.get("secret").and_then(Value::as_str);
         let text = format!("the secret is {}", secret.unwrap_or_default());
@@ -107,11 +107,14 @@ impl DecisionDraft<'_> {
         cause: Seq,
     ) -> Result<String, ErrorInfo> {
         let memory_ref = self.memory_ref(ix);
+        let node = &self.run.def.nodes[ix].id;
+        let sensitive = self.run.sensitivity().hides_error_of(node);
         let new_entry = NewMemoryEntry {
             key: None,
             value: json!(text),
             tags: vec!["conformance".to_owned()],
             expires_at,
+            sensitive,
         };
         let (id, _) = self.write_memory(ix, &memory_ref, new_entry, cause)?;
         Ok(id)

@@ -1,14 +1,14 @@
-//! A mock provider's part in a run that named one: it answers every call of a model. Nobody is called.
-//! What it says is told piece by piece, each piece an event, and the time between two of them is a
-//! timer of the run, so a restart neither loses nor repeats any. With its last piece the call is
-//! answered, and what follows from an answer follows.
+//! The mock provider of a run that names one: it answers every model call, and no real provider is
+//! called. Its answer is emitted in chunks, each an event. The delay between two chunks is a timer
+//! of the run, so a restart neither loses nor repeats a chunk. The last chunk completes the call,
+//! which then continues as after any answer.
 //!
 //! ```text
-//! started --> piece --due--> piece --due--> last piece, answered --> as after any answer
-//!         --due--> failed ............................................ tried again or failed
+//! started --> chunk --due--> chunk --due--> last chunk, answered --> as after any answer
+//!         --due--> failed ............................................ retried or failed
 //! ```
 //!
-//! A call that is made again, after a pause or a failure, is said from the beginning.
+//! A call that is repeated after a pause or a failure starts again with its first chunk.
 
 use super::draft::DecisionDraft;
 use super::state::{NodeState, Run};
@@ -45,8 +45,8 @@ impl Run {
         options.configurable.as_ref()?.get(mock::KEY)
     }
 
-    /// The mock provider the run named. One that cannot be read is an error and not an absence: no
-    /// call may reach a real provider in its place.
+    /// The mock provider the run names. Invalid settings are an error, not an absence: no call may
+    /// reach a real provider instead.
     pub(super) fn mock(&self) -> Result<Option<Mock>, ErrorInfo> {
         let Some(named) = self.named_mock() else {
             return Ok(None);
@@ -60,8 +60,8 @@ impl Run {
         })
     }
 
-    /// What children are given of the run's options: a test that asks no provider must not reach
-    /// one through them.
+    /// The options that children inherit: a test without real providers must not reach one through
+    /// its children.
     pub(super) fn inherited_options(&self) -> RunOptions {
         let named = self.named_mock();
         let configurable =
@@ -72,7 +72,7 @@ impl Run {
         }
     }
 
-    /// What the provider a node waits for does now, if it is time.
+    /// The next action of the mock provider a node waits for, if it is due.
     fn next_mock_action(&self, ix: usize, now: Timestamp) -> Option<MockAction> {
         let state = &self.state.nodes[ix];
         let Some(Work::Model {
@@ -89,7 +89,7 @@ impl Run {
         let pieces = &call.script.pieces;
         let (next, last) = (pieces.get(call.emitted), call.emitted + 1 == pieces.len());
         match (&call.script.ending, next) {
-            // The answer comes with its last piece.
+            // The answer comes with its last chunk.
             (MockEnding::Answer(end), None) => Some(MockAction::Answer(answer(pieces, *end))),
             _ if now < call.due => None,
             (MockEnding::Failure(error), None) => Some(MockAction::Failure(error.clone())),
@@ -106,7 +106,7 @@ impl Run {
     }
 }
 
-/// What the pieces come to, in the shape a provider's answer has.
+/// The answer made of the chunks, in the shape of a provider's answer.
 fn answer(pieces: &[ChunkPiece], end: ChunkEnd) -> ModelAnswer {
     let filtered = end.finish == FinishReason::ContentFilter;
     ModelAnswer {
@@ -132,7 +132,7 @@ fn answer(pieces: &[ChunkPiece], end: ChunkEnd) -> ModelAnswer {
 }
 
 impl DecisionDraft<'_> {
-    /// A prompt that is named by its id needs somebody who knows it.
+    /// Refuses a prompt that is named by an id, unless a mock provider answers.
     pub(super) fn admit_prompt(&self, config: &ModelNode) -> Result<(), ErrorInfo> {
         if config.provider.is_some() || self.run.named_mock().is_some() {
             return Ok(());
@@ -140,7 +140,7 @@ impl DecisionDraft<'_> {
         Err(no_prompt_library())
     }
 
-    /// A call as it is made again.
+    /// The call as it is repeated.
     pub(super) fn restart_model_call(&self, mut work: Work) -> Work {
         if let Work::Model {
             mock: Some(call), ..
@@ -151,14 +151,15 @@ impl DecisionDraft<'_> {
         work
     }
 
-    /// Has the provider a node waits for say what is due, and the node do what follows.
+    /// Emits the chunks that are due, and executes what follows.
     pub(super) fn run_mock_call(&mut self, ix: usize) {
         while let Some(action) = self.run.next_mock_action(ix, self.now) {
             let last = self.run.state.nodes[ix].last;
             let cause = last.expect("a node that waits has started");
             match action {
                 MockAction::Piece(piece) => {
-                    // Pieces weigh as starts do: what follows a long answer is decided by itself.
+                    // Chunks count as starts: what follows a long answer is left to the next
+                    // decision.
                     self.starts += 1;
                     self.emit(Event::OutputChunk(Box::new(piece)), Some(cause));
                 }
@@ -177,8 +178,9 @@ pub(super) fn no_prompt_library() -> ErrorInfo {
     )
 }
 
-/// A call that was under way where a branch begins. One of a provider is a mock provider's if the
-/// branch names one; a script that was begun goes on, its wait from now.
+/// A call that was running at the start of a branch. A call to a provider becomes a mock call if
+/// the branch names a mock provider. A script that was started continues, with its delay counted
+/// from now.
 pub(super) fn rebase_call(
     work: &mut Work,
     mock: Option<&Mock>,

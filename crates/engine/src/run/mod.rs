@@ -1,10 +1,11 @@
-//! The run machine. [`create`] and [`decide`] turn a wish into facts; [`Run::evolve`] folds facts
-//! into state. See `transitions.md` for the table of what each status accepts.
+//! The run machine. [`create`] and [`decide()`] turn a command into events; [`Run::evolve`] folds
+//! events into state. See `transitions.md` for the table of what each status accepts.
 //!
 //! Invariants, checked by the tables in `tests/`:
 //! - Exactly one terminal event, and nothing after it.
-//! - Timers and node effects are a function of the state ([`required_work`]), so they can be rebuilt.
-//! - Folding a decision's events gives the state the decision says it leads to.
+//! - Timers and node effects are a function of the state (`required_work`), so they can be
+//!   rebuilt.
+//! - Folding a decision's events gives the state that the decision contains.
 
 mod advance;
 mod agents;

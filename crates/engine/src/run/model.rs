@@ -1,11 +1,11 @@
-//! Nodes that ask a model. A call is recorded whole before it is made; what follows from an answer
-//! is decided here, from the answer alone: use it, ask again with what was wrong, or give up.
+//! Nodes that call a model. A call is recorded completely before it is made. What follows from an
+//! answer is decided here, from the answer alone: use it, call again with a correction, or fail.
 //!
 //! ```text
 //! started --answer--> accepted ............................ completed
-//!    ^         +----> refused ............................. failed, never asked again
-//!    |         +----> cut off: a larger budget --+
-//!    |         +----> not of the wanted shape ---+--> asked again, or failed after three attempts
+//!    ^         +----> refused ............................. failed, never retried
+//!    |         +----> truncated: a larger budget --+
+//!    |         +----> wrong shape -----------------+--> retried, or failed after three attempts
 //!    +--------------------------------------------+
 //! ```
 
@@ -27,22 +27,22 @@ use tandem_record::{
     NodeId, Object, RunId, Seq, TenantId, Work,
 };
 
-/// Answers of providers that answer by program, for replays. Looked up outside like memory.
+/// Answers of providers that answer by program, for replays. Looked up by the caller, like memory.
 pub trait ModelAnswers: Sync {
     fn answer_to(&self, effect: &EffectId) -> ReplayedModelAnswer;
 }
 
-/// What a provider that was asked again said.
+/// The answer of a provider that a replay called again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReplayedModelAnswer {
-    /// It was not asked yet; the decision stops and wants it asked.
+    /// It has not been called yet; the decision stops and requests the call.
     NotCalled,
-    /// It has nothing more to say.
+    /// It has no further answer.
     Exhausted,
     Answer(ModelAnswer),
 }
 
-/// A call a replay has to have made before it can be decided.
+/// A call that has to be made before a replay can be decided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelNeed {
     pub effect: EffectId,
@@ -50,7 +50,7 @@ pub struct ModelNeed {
     pub request: ModelRequest,
 }
 
-/// Identity of the `round`-th call of one execution.
+/// The id of the `round`-th call of one execution.
 pub(super) fn call_id(
     tenant: &TenantId,
     run: &RunId,
@@ -62,20 +62,20 @@ pub(super) fn call_id(
     logical_invocation_id(tenant, run, node, u64::from(execution), &provider)
 }
 
-/// A call under way.
+/// A call that is running.
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) key: String,
     pub(super) round: u32,
     pub(super) corrected: bool,
     pub(super) request: ModelRequest,
-    /// What a mock provider answers in a provider's place.
+    /// The script of a mock provider, which answers instead of a real one.
     pub(super) script: Option<MockScript>,
 }
 
 impl NodeState {
-    /// Stops waiting. A call of a model is remembered: it is the one to be made when the node goes
-    /// on, with the answers before it still good.
+    /// Stops waiting. A model call is kept: it is made again when the node continues, and the
+    /// answers before it stay valid.
     pub(super) fn drop_work(&mut self) {
         self.work = self.work.take().filter(|w| matches!(w, Work::Model { .. }));
     }
@@ -103,9 +103,9 @@ impl Run {
         }
     }
 
-    /// Adds what an answer used to what the run used.
-    pub(super) fn count_tokens(&mut self, told: &ModelAnswered) {
-        let Some(usage) = told.answer.usage else {
+    /// Adds the tokens of an answer to those of the run.
+    pub(super) fn count_tokens(&mut self, answered: &ModelAnswered) {
+        let Some(usage) = answered.answer.usage else {
             return;
         };
         let (input, output) = (usage.input_tokens, usage.output_tokens);
@@ -113,8 +113,8 @@ impl Run {
             ("tokens.input", json!(input)),
             ("tokens.output", json!(output)),
             ("tokens.total", json!(input.saturating_add(output))),
-            ("provider", json!(told.provider)),
-            ("model", json!(told.model)),
+            ("provider", json!(answered.provider)),
+            ("model", json!(answered.model)),
         ] {
             self.add_cost(&format!("openwop.cost.{name}"), &value);
         }
@@ -127,8 +127,8 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// The call a node makes when it starts: the first of its execution, or the one it was making
-    /// when it failed or was cut off. `then` is what the source of a replay asked.
+    /// The call a node makes when it starts: the first of its execution, or the one that failed or
+    /// was cut off. `then` is the request of a replay's source.
     pub(super) fn model_call(
         &self,
         ix: usize,
@@ -153,7 +153,7 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// What the run's options say stands over what the node says.
+    /// The run's options override the node's settings.
     fn model_request(
         &self,
         config: &ModelNode,
@@ -170,7 +170,7 @@ impl DecisionDraft<'_> {
                 let provider = text("ai.provider").or_else(|| config.provider.clone());
                 let provider = provider.ok_or_else(no_prompt_library)?;
                 let default = match then {
-                    // Nobody is asked, so who could be asked today does not matter.
+                    // No provider is called, so it does not matter which ones exist today.
                     Some(then) => Some(then.model.clone()),
                     None => self.default_model(&provider, config)?,
                 };
@@ -199,14 +199,14 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// The model of nodes that name none, of a provider that is there.
+    /// The model of nodes that name none, from a provider that is available.
     fn default_model(
         &self,
         provider: &str,
         config: &ModelNode,
     ) -> Result<Option<String>, ErrorInfo> {
         let providers = self.cx.providers;
-        // Whether a workflow may use what answers by program is settled by its document.
+        // The document decides whether a workflow may use a provider that answers by program.
         let own = config.provider.as_deref();
         let meant = |p: &&Provider| !p.programmed || own == Some(provider);
         match providers.get(provider).filter(meant) {
@@ -218,12 +218,12 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// An answer arrived for the call a node waits for.
+    /// Handles an answer to the call a node waits for.
     pub(super) fn model_answered(&mut self, ix: usize, answer: ModelAnswer, cause: Seq) {
         let call = self.run.call_of(ix).expect("only a call is answered");
-        let (answer, told) = self.record_model_answer(ix, &call, answer, cause);
+        let (answer, recorded) = self.record_model_answer(ix, &call, answer, cause);
         let validation = self.validate_answer(ix, &answer);
-        let mut cause = told;
+        let mut cause = recorded;
         if let Some((path, byte_offset)) = validation.recovered {
             let step = EnvelopeEventKind::Recovered { path, byte_offset };
             cause = self.emit_envelope_event(ix, &call, step, cause);
@@ -257,7 +257,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Records an answer, without the prompt where it may be quoted.
+    /// Records an answer. The prompt is removed where the answer may quote it.
     pub(super) fn record_model_answer(
         &mut self,
         ix: usize,
@@ -268,10 +268,10 @@ impl DecisionDraft<'_> {
         if let Some(refusal) = &mut answer.refusal {
             let text = refusal.text.take();
             refusal.text = text.map(|text| redact_prompt(&text, &call.request.messages));
-            // What came beside a refusal is no answer.
+            // Content beside a refusal is not an answer.
             (answer.text, answer.data) = (None, None);
         }
-        let told = Event::ModelAnswered(Box::new(ModelAnswered {
+        let event = Event::ModelAnswered(Box::new(ModelAnswered {
             node: self.run.def.nodes[ix].id.clone(),
             key: call.key.clone(),
             round: call.round,
@@ -279,7 +279,7 @@ impl DecisionDraft<'_> {
             model: call.request.model.clone(),
             answer: answer.clone(),
         }));
-        let seq = self.emit(told, Some(cause));
+        let seq = self.emit(event, Some(cause));
         (answer, seq)
     }
 
@@ -290,13 +290,13 @@ impl DecisionDraft<'_> {
         kind: EnvelopeEventKind,
         cause: Seq,
     ) -> Seq {
-        let fact = EnvelopeEvent {
+        let event = EnvelopeEvent {
             node: self.run.def.nodes[ix].id.clone(),
             provider: call.request.provider.clone(),
             model: call.request.model.clone(),
             kind,
         };
-        self.emit(Event::Envelope(Box::new(fact)), Some(cause))
+        self.emit(Event::Envelope(Box::new(event)), Some(cause))
     }
 
     pub(super) fn validate_answer(&self, ix: usize, answer: &ModelAnswer) -> CheckedAnswer {
@@ -311,7 +311,7 @@ impl DecisionDraft<'_> {
         matches!(&self.run.def.nodes[ix].kind, Kind::Model(config) if config.shape.is_some())
     }
 
-    /// Makes the next call, unless there is none to make.
+    /// Makes the next call, if there is one to make.
     fn retry_model_call(
         &mut self,
         ix: usize,
@@ -363,7 +363,7 @@ impl DecisionDraft<'_> {
         let cause = self.emit_envelope_event(ix, call, step, cause);
         let breached = Event::CapBreached {
             kind: CapKind::Schema,
-            // The first attempt is no retry. A budget that cannot grow allows fewer of them.
+            // The first attempt is not a retry. A budget that cannot grow allows fewer retries.
             limit: u64::from(attempts.saturating_sub(1)),
             observed: u64::from(attempts),
             node: Some(self.run.def.nodes[ix].id.clone()),
@@ -381,10 +381,10 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// A request and whether it ends with text about an earlier answer.
+/// A request, and whether it ends with text about an earlier answer.
 type NextRequest = (ModelRequest, bool);
 
-/// The same question with more room for the answer; none when there was as much as there may be.
+/// The same request with a larger token budget; `None` when the budget is at its maximum.
 fn with_larger_budget(call: &Call, used: Option<u64>) -> Option<NextRequest> {
     let budget = call.request.max_output_tokens.or(used.filter(|n| *n > 0));
     let budget = budget.unwrap_or(ASSUMED_OUTPUT_TOKENS);
@@ -395,7 +395,7 @@ fn with_larger_budget(call: &Call, used: Option<u64>) -> Option<NextRequest> {
     (budget < MAX_OUTPUT_TOKENS).then_some((next, call.corrected))
 }
 
-/// The same question, and after it what was wrong with the last answer.
+/// The same request, followed by what was wrong with the last answer.
 fn with_correction(call: &Call, error: &str) -> NextRequest {
     let mut next = call.request.clone();
     if call.corrected {
@@ -411,7 +411,7 @@ fn with_correction(call: &Call, error: &str) -> NextRequest {
     (next, true)
 }
 
-/// JSON leaves by one port, text by another.
+/// JSON uses one output port, text another.
 fn outputs(has_schema: bool, value: Value, answer: &ModelAnswer) -> Object {
     if has_schema {
         return Object::from_iter([("output".to_owned(), value)]);

@@ -1,16 +1,17 @@
-//! Values a run builds nest no deeper than its log can tell again. What comes from outside is bounded
-//! where it enters; what a workflow wraps, round after round, is bounded here.
+//! Limits how deeply values of a run are nested, so that its log stays readable. Values from
+//! outside are limited where they enter; values that a workflow wraps in each round are limited
+//! here.
 
 use super::draft::DecisionDraft;
 use tandem_record::{
     ErrorInfo, Event, MAX_READABLE_NESTING, Seq, map_nests_deeper, value_nests_deeper,
 };
 
-/// Levels a value of a run may have. What is left below [`MAX_READABLE_NESTING`] is room for the events that
-/// carry it, and for what one node may wrap around it before it is looked at again.
+/// Maximum nesting of a value of a run. The rest up to [`MAX_READABLE_NESTING`] is reserved for the
+/// events that contain it, and for what one node may wrap around it before the next check.
 const MAX_VALUE_DEPTH: usize = MAX_READABLE_NESTING - 37;
 
-/// Whether a fact carries a value of the run that nests too deep to be built upon.
+/// Whether an event contains a value of the run that is nested too deeply.
 pub(super) fn too_deep(event: &Event) -> bool {
     match event {
         Event::NodeCompleted { outputs, .. } => map_nests_deeper(outputs, MAX_VALUE_DEPTH),
@@ -23,7 +24,7 @@ pub(super) fn too_deep(event: &Event) -> bool {
 }
 
 impl DecisionDraft<'_> {
-    /// Ends a run that built a value too deep to keep, before anything is built upon it.
+    /// Fails a run that built a value that is too deep, before the value is used further.
     pub(super) fn fail_if_too_deep(&mut self) -> bool {
         let Some(seq) = self.too_deep.take() else {
             return false;

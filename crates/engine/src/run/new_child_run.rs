@@ -1,5 +1,5 @@
-//! A child on its way into the world. It is born in the very commit that names it: whoever reads of
-//! a child finds it, and a parent that gives up a child always has one to cancel.
+//! A child run to be created. It is created in the commit that names it: whoever reads its id finds
+//! the run, and a parent that cancels a child always has one to cancel.
 
 use crate::definition::Definition;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ pub struct NewChildRun {
     pub request: RunRequest,
     /// The parent's event that named it.
     pub cause: Cause,
-    /// The decision that named it gives it up again.
+    /// The decision that named it also cancels it.
     pub cancelled_at_creation: bool,
 }
 
 impl NewChildRun {
-    /// A cancellation decided together with the birth is part of it.
+    /// Merges a cancellation that was decided together with the creation.
     pub(super) fn absorb_cancel_effect(&mut self, effects: &mut Vec<Effect>) {
         let mine = |effect: &Effect| matches!(&effect.kind, EffectKind::CancelChild { child } if *child == self.child);
         if let Some(at) = effects.iter().position(mine) {

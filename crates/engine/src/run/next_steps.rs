@@ -1,5 +1,5 @@
-//! What would follow from a decision, told before it is made. Reads the state and changes nothing;
-//! later events may still turn the run elsewhere.
+//! A preview of what would follow from a decision. Reads the state and changes nothing; later
+//! events may still change the path of the run.
 
 use super::state::{Phase, Run};
 use crate::graph::binding::RunScope;
@@ -11,9 +11,9 @@ use tandem_schema::{MAX_WORK, Meter};
 /// Where a run would go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextSteps {
-    /// These nodes come next; with none left, the branch ends here.
+    /// These nodes come next; if empty, the branch ends here.
     Nodes(Vec<NodeId>),
-    /// No edge is drawn for it: the node fails.
+    /// There is no edge for it: the node fails.
     NodeFails,
     /// A supervisor's held decision is carried out: these workflows are started.
     Workers(Vec<WorkflowId>),
@@ -21,14 +21,14 @@ pub enum NextSteps {
     RunEnds,
     /// The supervisor decides again.
     NextIteration(NodeId),
-    /// What the person decides instead is carried out.
+    /// The person's own decision is carried out instead.
     ReplacementCarriedOut,
-    /// The run goes nowhere with this answer: it would be refused.
+    /// This answer would be refused.
     Refused,
 }
 
 impl Run {
-    /// After a question at `node` is closed with this action.
+    /// The next steps after an interrupt at `node` is closed with this action.
     pub fn predict_next_steps(&self, node: &NodeId, action: &str) -> NextSteps {
         let Some(ix) = self.def.index(node) else {
             return NextSteps::Nodes(Vec::new());
@@ -37,14 +37,14 @@ impl Run {
         let paused = self.state.phase == Phase::Paused;
         match &compiled.kind {
             Kind::Dispatch(_) => return self.predict_after_held_decision(ix, action, paused),
-            // What an unsure agent decided is not done, and nothing comes in its place.
+            // The agent's low-confidence decision is not carried out, and nothing replaces it.
             Kind::Supervisor(_) | Kind::MockAgent(_) if action == "reject" => {
                 return NextSteps::NodeFails;
             }
             _ => {}
         }
         if action == "refine" {
-            // As the loop-back does: what feeds the gate works again.
+            // As in the loop-back: the predecessor of the gate runs again.
             let sources = compiled.incoming.iter().map(|&e| self.def.edges[e].source);
             let mut done = sources.filter(|s| self.state.nodes[*s].status == NodeStatus::Completed);
             return match done.next() {
@@ -80,7 +80,8 @@ impl Run {
         NextSteps::Nodes(next)
     }
 
-    /// After an answer at a dispatch node: about a held decision, or to the supervisor's own question.
+    /// The next steps after an answer at a dispatch node, about a held decision or to the
+    /// supervisor's own question.
     fn predict_after_held_decision(&self, ix: usize, action: &str, paused: bool) -> NextSteps {
         let decided = self.state.agents.decided.as_ref();
         let Some(decided) = decided else {
@@ -94,7 +95,7 @@ impl Run {
             ("reject", _) | (_, Route::AskUser { .. } | Route::Approve { .. }) => {
                 self.after_dispatch(ix, &decided.node)
             }
-            // As the answer is weighed: nothing is carried out while the run is paused.
+            // As for a real answer: nothing is carried out while the run is paused.
             _ if paused => NextSteps::Refused,
             ("edit-accept", _) => NextSteps::ReplacementCarriedOut,
             (_, Route::NextWorker(workers)) => NextSteps::Workers(workers),
@@ -102,7 +103,7 @@ impl Run {
         }
     }
 
-    /// The way back leads to the supervisor; without one, on along the edges.
+    /// The back edge leads to the supervisor; without one, the run follows the other edges.
     fn after_dispatch(&self, ix: usize, supervisor: &NodeId) -> NextSteps {
         let head = self.def.index(supervisor);
         let repeats = head.and_then(|head| self.def.nodes[head].repeats.as_ref());

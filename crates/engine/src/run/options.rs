@@ -1,4 +1,4 @@
-//! What a caller may put beside the inputs of a run.
+//! Options that a caller may give besides the inputs of a run.
 
 use crate::definition::Problem;
 use crate::model::mock;
@@ -10,7 +10,7 @@ const MAX_TAG_CHARS: usize = 256;
 const MAX_METADATA_DEPTH: usize = 4;
 const MAX_METADATA_BYTES: usize = 8192;
 
-/// Faults of tags, metadata and reserved `configurable` keys.
+/// Problems of tags, metadata and reserved `configurable` keys.
 pub fn check_options(options: &RunOptions) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(tags) = &options.tags {
@@ -60,7 +60,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Reserved keys have fixed types; other keys pass through to the workflow's own schema.
+/// Reserved keys have fixed types; other keys are passed to the workflow's own schema.
 fn check_reserved(key: &str, value: &Value) -> Option<&'static str> {
     let number_in = |low: f64, high: f64| value.as_f64().is_some_and(|n| n >= low && n <= high);
     let ok = match key {

@@ -1,5 +1,5 @@
-//! Nodes that packs bring. A call is recorded with its inputs before it is made; what it gave, and
-//! what it logged meanwhile, is told when it comes back.
+//! Nodes of packs. A call is recorded with its inputs before it is made; its result and its log
+//! lines are recorded when it returns.
 
 use super::draft::DecisionDraft;
 use super::finish::Done;
@@ -10,7 +10,7 @@ use tandem_record::{
 };
 
 impl DecisionDraft<'_> {
-    /// What a pack's node will be asked.
+    /// The call that a pack's node will make.
     pub(super) fn pack_work(
         &self,
         ix: usize,
@@ -33,13 +33,13 @@ impl DecisionDraft<'_> {
 
     pub(super) fn pack_answered(&mut self, ix: usize, answer: PackAnswer, mut cause: Seq) {
         for line in answer.log_lines {
-            let told = Event::LogAppended {
+            let event = Event::LogAppended {
                 level: line.level,
                 message: line.message,
                 node: Some(self.run.def.nodes[ix].id.clone()),
                 fields: None,
             };
-            cause = self.emit(told, Some(cause));
+            cause = self.emit(event, Some(cause));
         }
         match answer.result {
             PackResult::Completed { outputs } => {
@@ -77,7 +77,7 @@ impl DecisionDraft<'_> {
 }
 
 impl Run {
-    /// The call a pack's node waits for, with what the log does not hold.
+    /// The call a pack's node waits for, with the parts that the log does not store.
     pub(super) fn pack_effect(&self, ix: usize, inputs: &Object) -> EffectKind {
         let node = &self.def.nodes[ix];
         let state = &self.state.nodes[ix];

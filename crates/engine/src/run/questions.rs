@@ -1,68 +1,87 @@
-//! Open questions beyond the asking itself: who may decide one now, until when, what happened to it
-//! while it waited, and events from outside that nobody waited for yet.
+//! Open interrupts after they were opened: who may decide one now, until when, what happened to it
+//! while it was open, and early external events.
 
 use super::state::{EarlyEvent, NodeState, Run, Suspension};
 use crate::node::OnTimeout;
+use serde_json::Value;
 use tandem_record::{
     ApprovalDecision, ClosedInterrupt, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus,
-    RecordedEvent, Resolution, Seq, Timestamp, Vote,
+    Principal, RecordedEvent, Resolution, Seq, Timestamp, Vote,
 };
 
 fn accepts(vote: &Vote) -> bool {
     matches!(vote.action.as_str(), "accept" | "edit-accept")
 }
 
-/// One voice per person: a later vote replaces an earlier one, and whoever acts for another speaks
-/// with that person's voice and has used up their own.
-pub fn count_vote(votes: &mut Vec<Vote>, decision: &ApprovalDecision, at: Timestamp) {
-    let acting = decision.decider.acting_for.as_ref();
-    let hands = decision.by.as_ref().map(ToString::to_string);
-    let voter = decision.voter.clone();
-    let voter = voter
-        .or_else(|| acting.map(ToString::to_string))
-        .or_else(|| hands.clone());
-    // A voice without a name never merges with another.
-    let voter = voter.unwrap_or_else(|| format!("anonymous-{}", votes.len()));
-    let delegate = acting.and(hands);
-    let same = |vote: &Vote| {
-        let theirs = [Some(&vote.voter), vote.delegate.as_ref()];
-        let ours = [Some(&voter), delegate.as_ref()];
-        theirs
-            .iter()
-            .flatten()
-            .any(|name| ours.contains(&Some(*name)))
-    };
-    votes.retain(|vote| !same(vote));
-    if decision.edited.is_some() {
-        // Who accepted before accepted something else.
-        votes.retain(|vote| !accepts(vote));
-    }
-    votes.push(Vote {
-        voter,
-        delegate,
+/// Whether a decision changes the artifact that is shown. An equal edit is a vote for it as it is.
+fn changes_artifact(decision: &ApprovalDecision, shown: Option<&Value>) -> bool {
+    let edited = decision.edited.as_ref();
+    edited.is_some() && edited != shown
+}
+
+/// Each voter has one vote: a later one replaces an earlier one, and whoever acts for another uses
+/// up their own vote too. `shown` is the artifact as it was when the vote was given.
+pub fn count_vote(
+    votes: &mut Vec<Vote>,
+    decision: &ApprovalDecision,
+    shown: Option<&Value>,
+    at: Timestamp,
+) {
+    let claimed = decision.claimed_voter();
+    let acting_for = decision.decider.acting_for.as_ref();
+    let submitter = decision.submitter();
+    let vote = Vote {
+        voter: claimed
+            .or_else(|| acting_for.map(Principal::as_str))
+            .unwrap_or(submitter)
+            .to_owned(),
+        claimed_by: claimed.map(|_| submitter.to_owned()),
+        via_link: decision.by.is_none(),
+        delegate: acting_for.map(|_| submitter.to_owned()),
         action: decision.action.clone(),
         at,
         feedback: decision.feedback.clone(),
-    });
+    };
+    votes.retain(|earlier| !earlier.has_same_voter(&vote));
+    if changes_artifact(decision, shown) {
+        // Who accepted before accepted something else.
+        votes.retain(|vote| !accepts(vote));
+    }
+    votes.push(vote);
 }
 
 impl Run {
-    /// What the open question of a node demands of whoever decides it; `None` when the node has no
-    /// such question open.
+    /// The decision policy of a node's open interrupt; `None` when the node has no such interrupt
+    /// open.
     pub fn decision_policy(
         &self,
         node: &NodeId,
         interrupt: Option<&InterruptId>,
     ) -> Option<DecisionPolicy> {
+        let (ix, open) = self.open_at(node, interrupt)?;
+        Some(self.policy_at(ix, open))
+    }
+
+    /// What the open question of a node shows now.
+    pub fn shown_data(&self, node: &NodeId, interrupt: Option<&InterruptId>) -> Option<&Value> {
+        let (_, open) = self.open_at(node, interrupt)?;
+        Some(&open.interrupt.data)
+    }
+
+    fn open_at(
+        &self,
+        node: &NodeId,
+        interrupt: Option<&InterruptId>,
+    ) -> Option<(usize, &Suspension)> {
         let ix = self.def.index(node)?;
         let state = &self.state.nodes[ix];
         let open = state.suspended.as_ref()?;
         let own = state.status == NodeStatus::Suspended && open.mirrors.is_none();
         let meant = interrupt.is_none_or(|wanted| *wanted == open.interrupt.id);
-        (own && meant).then(|| self.policy_at(ix, open))
+        (own && meant).then_some((ix, open))
     }
 
-    /// The event that opened the node's question.
+    /// The event that opened the node's interrupt.
     pub(super) fn question_seq(&self, ix: usize) -> Option<Seq> {
         self.state.nodes[ix]
             .suspended
@@ -80,7 +99,7 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// Until when those asked now can decide. Reminders alone are no deadline.
+    /// Until when the current deciders can decide. Reminders alone are no deadline.
     pub(super) fn deadline_at(&self, ix: usize, open: &Suspension) -> Option<Timestamp> {
         let asking = self.def.nodes[ix].kind.interrupt_settings();
         match asking.map(|asking| &asking.on_timeout) {
@@ -97,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Folds what happened to a question while it stayed open, and what came before its time.
+    /// Folds events about an open interrupt, and early external events.
     pub(super) fn apply_to_questions(&mut self, event: &Event, recorded: &RecordedEvent) {
         match event {
             Event::InterruptEscalated {
@@ -140,18 +159,20 @@ impl Run {
         }
     }
 
-    /// An event that answered a question is used up.
+    /// Removes an early event that answered an interrupt.
     pub(super) fn consume_early_event(&mut self, resolution: &Resolution) {
         if let Some(used) = &resolution.event_id {
             self.state.early.retain(|event| event.id != *used);
         }
     }
 
-    /// Counts a vote, and shows the others what it changed.
+    /// Counts a vote, and stores its edits for the other voters.
     pub(super) fn count_vote(&mut self, node: &NodeId, decision: &ApprovalDecision, at: Timestamp) {
         self.with_open(node, |open| {
-            count_vote(&mut open.votes, decision, at);
-            if let Some(edited) = &decision.edited {
+            let shown = open.interrupt.data.get("artifactData");
+            let changed = changes_artifact(decision, shown);
+            count_vote(&mut open.votes, decision, shown, at);
+            if let Some(edited) = decision.edited.as_ref().filter(|_| changed) {
                 let shown = &mut open.interrupt.data["artifactData"];
                 let before = std::mem::replace(shown, edited.clone());
                 open.proposed.get_or_insert(before);
@@ -159,7 +180,7 @@ impl Run {
         });
     }
 
-    /// A question dies with its node.
+    /// Closes an interrupt when its node ends.
     pub(super) fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
         let Some(ix) = self.def.index(node) else {
             return;

@@ -1,4 +1,5 @@
-//! Why a command is not carried out. Each is a legitimate answer with a protocol code, not a fault.
+//! Why a command is not carried out. Each refusal is a legitimate answer with a protocol code, not
+//! a fault.
 
 use super::memory_access::MemoryNeed;
 use super::model::ModelNeed;
@@ -9,7 +10,7 @@ use tandem_record::{ClosedInterrupt, NodeId, RunStatus, Timestamp, WorkflowId};
 pub enum Refusal {
     #[error("the request does not fit: {}", summary(.0))]
     Invalid(Vec<Problem>),
-    /// The workflow needs something this host does not serve.
+    /// The workflow needs something this host does not provide.
     #[error("node {node} of type {type_id} needs the capability {capability}")]
     CapabilityRequired {
         capability: &'static str,
@@ -26,17 +27,17 @@ pub enum Refusal {
     },
     #[error("a run that is {} cannot be resumed", .status.as_str())]
     NotPaused { status: RunStatus },
-    #[error("no question was ever asked at node {node}")]
+    #[error("node {node} never opened an interrupt")]
     InterruptNotFound { node: NodeId },
     #[error("the question was decided before")]
     AlreadyResolved(ClosedInterrupt),
-    /// The run was cancelled while the question was open.
-    #[error("the question died with its run")]
+    /// The run was cancelled while the interrupt was open.
+    #[error("the interrupt was closed when its run ended")]
     InterruptGone,
-    /// Nothing that happens outside supports_version it any more.
-    #[error("a run that is {} takes no more events", .status.as_str())]
+    /// The run has ended: no external event affects it any more.
+    #[error("a run that is {} accepts no more events", .status.as_str())]
     RunEnded { status: RunStatus },
-    #[error("the run keeps {limit} events that nobody waits for yet; it takes no more")]
+    #[error("the run keeps {limit} events that no node waits for yet; it accepts no more")]
     TooManyEvents { limit: usize },
     #[error("the event does not match what the run waits for")]
     CorrelationMismatch { keys: Vec<String> },
@@ -55,18 +56,18 @@ fn summary(problems: &[Problem]) -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Undecided {
     Refused(Refusal),
-    /// The engine must see this before it can go on.
+    /// The engine needs this before it can continue.
     Needs(Need),
 }
 
-/// What a decision has to have looked up.
+/// What has to be looked up for a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Need {
-    /// What a workflow id means.
+    /// The definition of a workflow id.
     Workflow(WorkflowId),
-    /// What a run remembers.
+    /// The memory of a run.
     Memory(Box<MemoryNeed>),
-    /// What a provider that answers by program says to a replay.
+    /// The answer of a provider that answers by program, for a replay.
     Model(Box<ModelNeed>),
     /// More work than the context allows: decide again where there is time for it.
     MoreWork,

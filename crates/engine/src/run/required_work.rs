@@ -1,6 +1,6 @@
-//! What a state wants from the world: which timers should stand and which node effects should be
-//! under way. A function of the state alone, so the tables that hold them can be rebuilt from the
-//! log, and a decision's changes are the difference between before and after.
+//! The timers and node effects that a state requires. They are a function of the state alone: their
+//! tables can be rebuilt from the log, and the changes of a decision are the difference between
+//! before and after.
 
 use super::limits::Limits;
 use super::state::{Phase, Run};
@@ -17,7 +17,7 @@ pub enum TimerRequest {
 
 pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp> {
     let mut timers = BTreeMap::new();
-    // While a run is paused its time stands still.
+    // Time does not pass while a run is paused.
     if run.state.phase != Phase::Running {
         return timers;
     }
@@ -65,7 +65,8 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
             | NodeStatus::Cancelled => {}
         }
     }
-    // A trigger held back by a drain, or by nodes it fired before, waits for them, not for a time.
+    // A trigger delayed by a drain, or by nodes it fired before, waits for those nodes and not for
+    // a time.
     let held_back = |id: &str| run.state.draining.is_some() || run.trigger_is_busy(id);
     for (trigger, due) in run.state.armed.iter().filter(|(id, _)| !held_back(id)) {
         timers.insert(
@@ -78,7 +79,7 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
     timers
 }
 
-/// Effects of nodes that are under way, by id.
+/// Effects of running nodes, by id.
 pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
     let mut effects = BTreeMap::new();
     if run.state.phase != Phase::Running {

@@ -1,4 +1,4 @@
-//! Loops: when a round is over, whether another follows, and what it is given.
+//! Loops: when a round is over, whether another follows, and its inputs.
 
 use super::draft::DecisionDraft;
 use super::start::{NodeEntry, NodeOutcome};
@@ -19,7 +19,8 @@ pub(super) struct Round {
 }
 
 impl DecisionDraft<'_> {
-    /// A loop head runs again when all of its body has settled, inner loops to their last round.
+    /// A loop head runs again when its whole body has settled, including the last rounds of inner
+    /// loops.
     pub(super) fn next_round(&self) -> Option<(usize, NodeEntry)> {
         let nodes = self.run.def.nodes.iter().enumerate();
         nodes.into_iter().find_map(|(ix, node)| {
@@ -45,8 +46,8 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// A supervisor's loop has no condition of its own: it goes round again whenever the way back
-    /// was taken and everything in between has settled.
+    /// A supervisor's loop has no condition of its own: it runs again whenever the back edge was
+    /// taken and all nodes of the loop have settled.
     fn next_supervised_round(&self, ix: usize, repeats: &Loop) -> Option<(usize, NodeEntry)> {
         let status = |n: &usize| self.run.state.nodes[*n].status;
         let back = repeats
@@ -65,7 +66,7 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// What a loop head is about to do, seen from before it starts.
+    /// What a loop head will do, computed before it starts.
     pub(super) fn round(
         &self,
         ix: usize,

@@ -1,4 +1,4 @@
-//! Child runs: whether one may start, and what it gets.
+//! Child runs: whether one may start, and its inputs.
 
 use super::decide::check;
 use super::draft::{DecisionDraft, Lookup};
@@ -14,12 +14,12 @@ use tandem_record::{
     RunId, RunRequest, RunStatus, Seq, Size, Work, WorkflowId,
 };
 
-/// A child to be created in the name of a node.
+/// A child run to be created for a node.
 pub(super) struct ChildRunSpec<'c> {
     pub(super) ix: usize,
     pub(super) child: RunId,
     pub(super) definition: Arc<Definition>,
-    /// What it is given beside its parent's variables.
+    /// Inputs besides its parent's variables.
     pub(super) given: Object,
     /// Child variable ← parent variable.
     pub(super) inputs: &'c [(String, String)],
@@ -28,7 +28,7 @@ pub(super) struct ChildRunSpec<'c> {
     pub(super) cause: ParentCause,
     /// The event that named the child.
     pub(super) dispatched: Seq,
-    /// Runs it may bring about.
+    /// Number of runs it may start.
     pub(super) granted: u64,
     pub(super) isolated_memory: bool,
 }
@@ -43,7 +43,7 @@ impl DecisionDraft<'_> {
     ) -> Result<Work, ErrorInfo> {
         self.admit_child(&config.workflow_id)?;
         Ok(Work::Child {
-            // Another attempt is another child: the one given up may be gone already.
+            // Each attempt has its own child: the earlier one may have ended already.
             child: child_run_id(
                 self.run.id(),
                 &self.run.def.nodes[ix].id,
@@ -57,8 +57,8 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// What a child of this workflow would run, if it may start at all. Notes in `needs` when that
-    /// is not known yet.
+    /// The definition a child of this workflow would run, if it may start at all. Sets `needs` when
+    /// it is not known yet.
     pub(super) fn admit_child(
         &mut self,
         workflow: &WorkflowId,
@@ -106,7 +106,7 @@ impl DecisionDraft<'_> {
         lineage
     }
 
-    /// A fork's own child in place of the one its source waited for.
+    /// Starts the fork's own child in place of the one its source waited for.
     pub(super) fn start_child_again(
         &mut self,
         ix: usize,
@@ -141,7 +141,7 @@ impl DecisionDraft<'_> {
             unreachable!("only sub-workflow nodes wait for a child");
         };
         let Lookup::Known(child_def) = self.cx.definitions.current(&workflow_id) else {
-            unreachable!("prepare_child saw the definition in this turn");
+            unreachable!("prepare_child found the definition in this decision");
         };
         let granted = self.descendants_to_grant(&child_def);
         let dispatched = self.emit(
@@ -167,14 +167,14 @@ impl DecisionDraft<'_> {
         });
     }
 
-    /// Has the child born, with what the parent's variables hold now.
+    /// Creates the child run with the current values of the parent's variables.
     pub(super) fn start_child(&mut self, new: ChildRunSpec<'_>) {
         let mut inputs = new.given;
         let (mut erased_defaults, mut untrusted_inputs) = (Vec::new(), Vec::new());
         let shown = self.run.sensitivity();
         let hides = shown.mode != Masking::Passthrough;
         let mut sensitive_inputs = Vec::new();
-        // It is made of many values, and only those the author marked were left out.
+        // The value is derived from many others, and only those the author marked were left out.
         let mut names = shown.variables.iter().chain(&shown.channels);
         if hides && names.any(|name| !self.run.def.is_declared_sensitive(name)) {
             sensitive_inputs.extend(inputs.keys().cloned());
@@ -196,11 +196,11 @@ impl DecisionDraft<'_> {
                         sensitive_inputs.push(theirs.clone());
                     }
                 }
-                // An unset variable erases the child's default instead of leaving it.
+                // An unset variable erases the child's default.
                 None => erased_defaults.push(theirs.clone()),
             }
         }
-        // A worker knows what its turn knows.
+        // A worker sees the memory that its iteration sees.
         let known = self
             .run
             .iteration_view_start(new.ix)
@@ -220,7 +220,7 @@ impl DecisionDraft<'_> {
                 sensitive_inputs,
                 options: self.run.inherited_options(),
                 scope_id: None,
-                // Whoever started the family hears of every question in it.
+                // All descendants use the callback of the root run.
                 callback_url: request.callback_url.clone(),
                 callback_may_answer: request.callback_may_answer,
                 parent: Some(ParentLink {
@@ -247,7 +247,7 @@ impl DecisionDraft<'_> {
             admitted.and_then(|()| check(&new_child.definition, &new_child.request, self.cx));
         match checked {
             Ok(()) => {
-                // In its request, in its variables, and once more in its state.
+                // Counted three times: in its request, in its variables, and in its state.
                 self.note_carried(size + size + size);
                 self.children.push(new_child);
             }
@@ -255,9 +255,9 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The child cannot exist; the node that named it must not wait for it for ever.
+    /// The child cannot be created; the node that named it must not wait for it forever.
     fn report_refused_child(&mut self, ix: usize, child: RunId, refusal: &Refusal) {
-        let told = EffectKind::NotifyParent {
+        let notification = EffectKind::NotifyParent {
             parent: self.run.id().clone(),
             node: self.run.def.nodes[ix].id.clone(),
             outcome: ChildOutcome::Ended {
@@ -269,6 +269,6 @@ impl DecisionDraft<'_> {
                 unused: 0,
             },
         };
-        self.add_one_shot_effect(format!("unborn:{child}"), told);
+        self.add_one_shot_effect(format!("unborn:{child}"), notification);
     }
 }

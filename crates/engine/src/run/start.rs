@@ -1,4 +1,4 @@
-//! Starting a node: its inputs, what its kind does at once, and what it has to wait for.
+//! Starts a node: its inputs, the work its kind does at once, and what it has to wait for.
 
 use super::decide::may_use_test_types;
 use super::draft::DecisionDraft;
@@ -10,28 +10,28 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, Event, LowConfidence, NodeId, Object, RunStatus, Seq, Size, Work};
 
-/// How a node that was started goes on.
+/// The result of executing a node.
 pub(super) enum NodeOutcome {
     Complete(Object),
-    /// Completed, with cost attributes beside its outputs.
+    /// Completed, with cost attributes besides its outputs.
     CompleteWithCost(Object),
     Fail(ErrorInfo),
     Wait(Work),
-    /// A question to somebody.
+    /// Opens an interrupt.
     Ask(Box<Question>),
     /// What follows is recorded already.
     AlreadyRecorded,
 }
 
-/// A question as a node wants it asked.
+/// An interrupt as a node requests it.
 pub(super) struct Question {
     pub(super) kind: String,
     pub(super) data: Value,
     pub(super) resume_schema: Option<Value>,
     pub(super) timeout_ms: Option<u64>,
-    /// The run's status meanwhile, where the kind alone does not say it.
+    /// The status of the run meanwhile, where the kind does not define it.
     pub(super) status: Option<RunStatus>,
-    /// The question is about a decision its author is unsure of.
+    /// Set when the interrupt is about a decision with low confidence.
     pub(super) low_confidence: Option<LowConfidence>,
 }
 
@@ -41,12 +41,12 @@ pub(super) struct NodeEntry {
     /// Nodes of a loop body or trigger lineage that run again.
     pub(super) resets: Vec<usize>,
     pub(super) trigger: Option<String>,
-    /// The same execution, tried again.
+    /// A retry of the same execution.
     pub(super) retry: bool,
 }
 
 impl DecisionDraft<'_> {
-    /// Starts a node and carries it as far as it goes without the outside.
+    /// Starts a node and executes it as far as possible without effects.
     pub(super) fn start_node(&mut self, ix: usize, entry: NodeEntry) {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
@@ -72,13 +72,13 @@ impl DecisionDraft<'_> {
             .or(settings.timeout)
             .filter(|ms| *ms > 0);
 
-        // Before the started event sets the body back: a condition may look at the last round.
+        // Evaluated before the started event resets the body: a condition may read the last round.
         let round = match (&node.kind, &inputs) {
             (Kind::Loop(config), Ok(inputs)) => Some(self.round(ix, config, inputs)),
             _ => None,
         };
         let resets = match &round {
-            // What the last round left behind stays readable.
+            // The results of the last round stay readable.
             Some(
                 Ok(Round {
                     runs_body: false, ..
@@ -126,7 +126,7 @@ impl DecisionDraft<'_> {
         self.apply_outcome(ix, step, started);
     }
 
-    /// What comes of a step.
+    /// Applies the outcome of a node.
     pub(super) fn apply_outcome(&mut self, ix: usize, step: NodeOutcome, started: Seq) {
         match step {
             NodeOutcome::Complete(outputs) => self.complete_node(ix, Done::with(outputs), started),
@@ -145,7 +145,7 @@ impl DecisionDraft<'_> {
             NodeOutcome::Wait(Work::Model { mock: Some(_), .. }) => self.run_mock_call(ix),
             NodeOutcome::Wait(_) | NodeOutcome::AlreadyRecorded => {}
             NodeOutcome::Ask(question) => {
-                // A decision given in place of another one is newer than anything of the node.
+                // A decision given in place of another one is newer than any event of the node.
                 let last = self.run.state.nodes[ix].last;
                 let cause = last.map_or(started, |last| last.max(started));
                 self.ask(ix, *question, cause);
@@ -153,7 +153,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Gates before a node may start.
+    /// Checks whether a node may start.
     fn admit(&mut self, ix: usize) -> Result<(), ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
@@ -197,7 +197,8 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// What the node will wait for, decided before it starts because the started event records it.
+    /// The work the node will wait for. It is decided before the start because the started event
+    /// records it.
     fn prepare(
         &mut self,
         ix: usize,
@@ -289,7 +290,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Sleeping for `ms`. A replay has no timers: there a wait is over at once.
+    /// A sleep of `ms`. A replay has no timers: its sleeps end at once.
     fn sleep(&self, ms: u64, outputs: Option<Object>) -> Option<Work> {
         let until = self.now.plus_ms(ms);
         (ms > 0 && !self.replaying).then_some(Work::Sleep { until, outputs })
@@ -310,7 +311,7 @@ impl DecisionDraft<'_> {
         self.complete_node(ix, Done::with(outputs), cause);
     }
 
-    /// What a node does on the spot.
+    /// The work a node does at once, without effects.
     pub(super) fn perform(&mut self, ix: usize, inputs: Object, started: Seq) -> NodeOutcome {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
@@ -428,7 +429,7 @@ impl DecisionDraft<'_> {
             | Kind::Gated { .. }
             | Kind::RequiresMissing { .. }
             | Kind::ModelCapabilityMissing => {
-                unreachable!("{} is not performed on the spot", node.type_id)
+                unreachable!("{} is not performed at once", node.type_id)
             }
         }
     }
@@ -445,7 +446,7 @@ impl DecisionDraft<'_> {
         self.set_variable_with_trust(name, next, node, untrusted, cause)
     }
 
-    /// Sets a variable to a value of known origin.
+    /// Sets a variable to a value, with or without the untrusted mark.
     pub(super) fn set_variable_with_trust(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What a run is at one moment: the fold of its log. Plain data; only [`super::evolve`] changes it.
+//! The state of a run: the fold of its log. Plain data; only [`super::evolve`] changes it.
 
 use super::budget::StateSize;
 use super::shared_state::SharedState;
@@ -26,14 +26,14 @@ pub struct State {
     pub(crate) run_id: RunId,
     pub(crate) phase: Phase,
     pub(crate) head: Option<Seq>,
-    /// Time of the last event; a clock that steps back does not reach the log.
+    /// Time of the last event. If the clock steps back, later events use this time.
     pub(crate) last_at: Timestamp,
     pub(crate) request: Option<Box<RunRequest>>,
     pub(crate) engine_version: u32,
     pub(crate) created_at: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) paused_at: Option<Timestamp>,
-    /// Time spent paused so far, which no time limit counts.
+    /// Time spent paused so far; no time limit counts it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) paused_ms: u64,
     /// A pause waits for running nodes.
@@ -43,20 +43,23 @@ pub struct State {
     pub(crate) channels: BTreeMap<String, ChannelState>,
     /// By the definition's node index.
     pub(crate) nodes: Vec<NodeState>,
-    /// Transitions into started, the counter of the node-execution bound.
+    /// Transitions into started, the counter for the limit of node executions.
     pub(crate) executions: u64,
     pub(crate) children: Vec<Child>,
-    /// Runs brought about or granted to children, and not given back.
+    /// Runs started or granted to children, and not returned.
     #[serde(default)]
     pub(crate) descendants: u64,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) error: Option<ErrorInfo>,
+    /// The node at which the run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed_node: Option<NodeId>,
     pub(crate) outputs: Option<Object>,
     /// How often each channel trigger fired.
     pub(crate) fired: BTreeMap<String, u32>,
-    /// Questions answered or dead, newest last.
+    /// Interrupts that were answered or closed, newest last.
     pub(crate) closed: Vec<ClosedInterrupt>,
-    /// Changes asked for, by the node that has to make them.
+    /// Requested changes, by the node that has to make them.
     pub(crate) feedback: BTreeMap<NodeId, Value>,
     /// Triggers inside their debounce window.
     pub(crate) armed: BTreeMap<String, Timestamp>,
@@ -64,13 +67,13 @@ pub struct State {
     #[serde(default)]
     pub(crate) agents: Agents,
     pub(crate) cost: Object,
-    /// Events from outside that nobody waited for yet, in the order they came.
+    /// External events that no node has waited for yet, in order of arrival.
     #[serde(default)]
     pub(crate) early: Vec<EarlyEvent>,
-    /// Variables and channels that hold something a tool server said.
+    /// Variables and channels that contain data from a tool server.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) untrusted: BTreeSet<String>,
-    /// Ids of every event from outside, so that a repetition is known.
+    /// Ids of all external events, to recognise repetitions.
     #[serde(default)]
     pub(crate) event_ids: BTreeSet<String>,
 }
@@ -92,23 +95,23 @@ pub(crate) struct EarlyEvent {
 /// What the run's agents have decided so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Agents {
-    /// Who supervises, as its author pinned it or as it called itself first.
+    /// The supervising agent, as its author pinned it or as it named itself first.
     pub(crate) orchestrator: Option<Value>,
     pub(crate) decided: Option<PublishedDecision>,
     /// Decisions published so far.
     pub(crate) decisions: u32,
-    /// The agent of the worker that was handed work last.
+    /// The agent of the worker that got the last handoff.
     pub(crate) worker: Option<String>,
-    /// What the supervisor said this turn about its decision.
+    /// The supervisor's reasoning about its decision in this iteration.
     #[serde(default)]
     pub(crate) reasoning: Option<String>,
-    /// Where each supervisor's current turn began.
+    /// The start of each supervisor's current iteration.
     #[serde(rename = "turns", default)]
     pub(crate) iteration_starts: BTreeMap<NodeId, Seq>,
-    /// Verdicts of critics so far.
+    /// Verdicts of verifiers so far.
     #[serde(default)]
     pub(crate) verdicts: u32,
-    /// The newest verdict on the newest decision or what came of it.
+    /// The newest verdict on the newest decision or its results.
     #[serde(default)]
     pub(crate) verdict: Option<AgentEvent>,
 }
@@ -123,7 +126,7 @@ pub(crate) struct PublishedDecision {
     pub(crate) iteration: u32,
 }
 
-/// The life of a run as a whole.
+/// The phases of a run.
 ///
 /// ```text
 /// Pending --started--> Running --paused--> Paused --resumed--> Running
@@ -163,7 +166,7 @@ pub(crate) struct Cancelling {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChannelState {
     pub(crate) value: Value,
-    /// Shows among the variables too.
+    /// The channel is shown among the variables too.
     pub(crate) mirrored: bool,
 }
 
@@ -171,7 +174,7 @@ pub(crate) struct ChannelState {
 pub(crate) struct NodeState {
     pub(crate) status: NodeStatus,
     pub(crate) attempt: u32,
-    /// Entries so far; the current one is `execution - 1`.
+    /// Executions so far; the current one is `execution - 1`.
     pub(crate) execution: u32,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,
@@ -181,23 +184,23 @@ pub(crate) struct NodeState {
     pub(crate) last: Option<Seq>,
     pub(crate) work: Option<Work>,
     pub(crate) deadline: Option<Timestamp>,
-    /// A failed attempt is tried again then.
+    /// When a failed attempt is retried.
     pub(crate) retry_at: Option<Timestamp>,
     /// Cut off by a pause: the next start is this attempt.
     pub(crate) cut_off: bool,
     pub(crate) suspended: Option<Suspension>,
-    /// Further children of the node that wait, beside the one it mirrors.
+    /// Further waiting children of the node, besides the one it mirrors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) also_waiting: Vec<Suspension>,
     /// The workers of a dispatch node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dispatching: Option<Dispatching>,
-    /// What the node's critic is asked about, or has said and nobody acted on yet.
+    /// The subject of the node's verification, with a verdict that has not been acted on yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) verifying: Option<Box<Verifying>>,
     /// Why it was skipped.
     pub(crate) skipped: Option<String>,
-    /// What it put out comes from a tool server.
+    /// Its outputs come from a tool server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) untrusted: bool,
 }
@@ -205,30 +208,30 @@ pub(crate) struct NodeState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Suspension {
     pub(crate) interrupt: Interrupt,
-    /// What the run's status is while only such questions are open.
+    /// The status of the run while only such interrupts are open.
     pub(crate) status: RunStatus,
     pub(crate) since: Seq,
     pub(crate) votes: Vec<Vote>,
-    /// What was proposed first, once somebody accepted it with changes.
+    /// The original proposal, once a voter accepted it with changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) proposed: Option<Value>,
-    /// When something happens if nobody answers.
+    /// When the timeout action runs if nobody answers.
     pub(crate) due: Option<Timestamp>,
-    /// How often the question was handed on to others.
+    /// Number of escalations so far.
     pub(crate) level: u32,
     pub(crate) reminders: u32,
     pub(crate) denials: u32,
-    /// What was said, if it is talked over.
+    /// The turns, if it is a conversation.
     pub(crate) turns: Vec<Value>,
-    /// The child run and node that really ask.
+    /// The child run and node that own the interrupt.
     pub(crate) mirrors: Option<(RunId, NodeId)>,
-    /// The direct child it was reported through.
+    /// The direct child that reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) child: Option<RunId>,
 }
 
 impl Suspension {
-    /// A question as it is asked.
+    /// An interrupt that was just opened.
     pub(crate) fn new(interrupt: Interrupt, since: Seq) -> Self {
         let timeout = interrupt.timeout_ms;
         let simply = timeout.map(|ms| interrupt.requested_at.plus_ms(ms));
@@ -273,7 +276,7 @@ impl NodeState {
         }
     }
 
-    /// Children the node waits for, and whether each goes down with it.
+    /// Children the node waits for, and whether each is cancelled with it.
     pub(crate) fn awaited_children(&self) -> impl Iterator<Item = (&RunId, bool)> {
         let own = match &self.work {
             Some(Work::Child {
@@ -299,16 +302,16 @@ impl NodeState {
         open && self.awaited_children().any(|(_, goes_down)| goes_down)
     }
 
-    /// A loop head between two of its rounds.
+    /// A loop head between two rounds.
     pub(crate) fn between_rounds(&self) -> bool {
         let outputs = self.outputs.as_ref();
         let done = outputs.and_then(|o| o.get("done"));
         self.status == NodeStatus::Completed && done == Some(&Value::Bool(false))
     }
 
-    /// A pause takes its work away; the next start, or question to its critic, is another attempt.
+    /// A pause removes its work; the next start, or verification request, is another attempt.
     pub(crate) fn mark_cut_off(&mut self) {
-        // One that waits to be tried again has not begun that attempt.
+        // A node that waits for a retry has not started that attempt.
         if self.retry_at.is_none() {
             self.attempt += 1;
         }
@@ -322,7 +325,7 @@ impl NodeState {
         self.retry_at = None;
     }
 
-    /// Back to before it ran, keeping how often it did.
+    /// Resets the node to pending and keeps its number of executions.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             execution: self.execution,
@@ -338,10 +341,10 @@ pub(crate) struct Child {
     pub(crate) workflow_id: WorkflowId,
     pub(crate) node: NodeId,
     pub(crate) status: RunStatus,
-    /// The event that told its end; from the next one on its writes are seen.
+    /// The event that recorded its end; its writes are visible from the next event on.
     #[serde(default)]
     pub(crate) ended: Option<Seq>,
-    /// Started by the run this one was forked from; not ours to stop.
+    /// Started by the run this one was forked from; this run does not cancel it.
     #[serde(default)]
     pub(crate) inherited: bool,
 }
@@ -383,6 +386,7 @@ impl Run {
                 descendants: 0,
                 artifacts: Vec::new(),
                 error: None,
+                failed_node: None,
                 outputs: None,
                 fired: BTreeMap::new(),
                 closed: Vec::new(),
@@ -398,7 +402,7 @@ impl Run {
         }
     }
 
-    /// Takes up a folded state again, from a snapshot.
+    /// Restores a folded state from a snapshot.
     pub fn restore(def: Arc<Definition>, state: State) -> Option<Self> {
         if state.nodes.len() != def.nodes.len() {
             return None;
@@ -441,12 +445,12 @@ impl Run {
         self.state.head.map_or(Seq(0), Seq::next)
     }
 
-    /// How the run was asked for. Call on a started run only.
+    /// The request that created the run. Call on a started run only.
     pub fn request(&self) -> &RunRequest {
         self.state
             .request
             .as_ref()
-            .expect("only a started run is asked for its request")
+            .expect("a started run has its request")
     }
 
     pub fn created_at(&self) -> Timestamp {
@@ -483,7 +487,7 @@ impl Run {
         }
     }
 
-    /// The open question that has waited longest.
+    /// The open interrupt that has waited longest.
     pub(crate) fn first_suspended(&self) -> Option<(usize, &Suspension)> {
         let open = self.state.nodes.iter().enumerate();
         open.filter(|(_, n)| n.status == NodeStatus::Suspended)

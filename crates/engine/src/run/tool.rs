@@ -1,9 +1,10 @@
-//! Nodes that ask a tool server. The call is told, and recorded whole, in the decision that makes it
-//! an effect; what came back is told by its digest and put out as what it is: data from outside.
+//! Nodes that call a tool server. The call is emitted and recorded completely in the decision that
+//! makes it an effect. The result is recorded by its digest, and the node's outputs are marked as
+//! data from outside.
 //!
 //! ```text
 //! started, agent.toolCalled --result--> agent.toolReturned, completed (a tool's own error included)
-//!                           --fault---> agent.toolReturned, tried again or failed
+//!                           --fault---> agent.toolReturned, retried or failed
 //! ```
 
 use super::draft::DecisionDraft;
@@ -17,7 +18,7 @@ use tandem_record::{
     ToolOperation, ToolRequest, ToolTransport, Work,
 };
 
-/// Identity of the call a node makes in one execution; every attempt repeats it.
+/// The id of the call a node makes in one execution; every attempt repeats it.
 pub(super) fn tool_effect(
     tenant: &TenantId,
     run: &RunId,
@@ -55,7 +56,7 @@ impl DecisionDraft<'_> {
         })
     }
 
-    /// Tells of the call a node has begun to make. Asking what there is to call is none.
+    /// Emits the call that a node has started to make. Listing the available tools is not a call.
     pub(super) fn emit_tool_called(&mut self, ix: usize, cause: Seq) {
         let Some((call, request)) = self.call_under_way(ix) else {
             return;
@@ -84,7 +85,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The server answered, or did not.
+    /// Handles the server's answer, or its failure.
     pub(super) fn tool_answered(&mut self, ix: usize, outcome: EffectOutcome, cause: Seq) {
         let result = match outcome {
             EffectOutcome::Done { mut outputs } => Ok(outputs.remove("result")),
@@ -130,7 +131,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// A call that was told of and brings nothing, if the node makes one.
+    /// Records that a call returned nothing, if the node makes a call.
     pub(super) fn end_call(&mut self, ix: usize, error: &ErrorInfo, cause: Seq) -> Seq {
         self.emit_tool_returned(ix, Err(error), cause)
     }

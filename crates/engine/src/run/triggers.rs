@@ -1,7 +1,7 @@
 //! Channel-write triggers: nodes fired inside the run when a channel is written.
 //!
-//! A trigger fires once its writer is done. While the nodes it fires are still busy, or inside its
-//! debounce window, it is armed: remembered in the log, and fired later.
+//! A trigger fires after its writer has finished. While the nodes it fires are still running, or
+//! inside its debounce window, it is armed: recorded in the log, and fired later.
 
 use super::draft::DecisionDraft;
 use super::start::NodeEntry;
@@ -9,7 +9,7 @@ use super::state::Run;
 use tandem_record::{Event, NodeStatus, Timestamp};
 
 impl Run {
-    /// Whether what the trigger fires is still under way from before.
+    /// Whether nodes that the trigger fired are still running.
     pub(crate) fn trigger_is_busy(&self, id: &str) -> bool {
         let trigger = self.def.triggers.iter().find(|t| t.id == id);
         trigger.is_some_and(|trigger| {
@@ -27,11 +27,12 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// A channel was written by `writer`: notes or arms the triggers that apply_agent_event to it.
+    /// `writer` wrote a channel: notes or arms the triggers that listen to it.
     pub(super) fn note_write(&mut self, channel: &str, writer: usize) {
         let def = self.definition();
         for trigger in &def.triggers {
-            // What a trigger started, and what follows from it, does not fire it again.
+            // Writes of the nodes that a trigger started, and of nodes after them, do not fire it
+            // again.
             if trigger.channel != channel || trigger.lineage.contains(&writer) {
                 continue;
             }
@@ -46,7 +47,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// A pause holds back what was written: it fires after the resume.
+    /// A pause delays the triggers of written channels: they fire after the resume.
     pub(super) fn arm_written(&mut self) {
         while let Some(id) = self.triggers_to_fire.pop_front() {
             self.arm(&id, self.now);
@@ -87,7 +88,7 @@ impl DecisionDraft<'_> {
         let fired = self.run.times_fired(id);
         let limit = self.run.loopback_limit();
         if fired >= limit {
-            // AgentEventKind once; later writes are passed over.
+            // Recorded once; later writes are ignored.
             if fired == limit {
                 let node = def.nodes[trigger.node].id.clone();
                 let event = Event::LoopbackLimitReached {

@@ -1,8 +1,8 @@
-//! What came from outside stays marked on its way through a run and its family: from a tool's node along
-//! edges and bindings, through variables and channels, into children and back, to whatever is computed
-//! of it. A model is told so.
+//! Marks data from outside on its way through a run and its descendants: from a tool's node along
+//! edges and bindings, through variables and channels, into children and back, to every value
+//! computed from it. Prompts of models show the marks.
 //!
-//! Memory carries no marks, and a person's answer is a person's, whatever they were shown.
+//! Memory carries no marks. A person's answer is not marked, whatever the person was shown.
 
 use super::draft::DecisionDraft;
 use super::state::{NodeState, Run};
@@ -19,7 +19,7 @@ const OPEN: &str = "<UNTRUSTED";
 const CLOSE: &str = "</UNTRUSTED";
 
 impl Run {
-    /// The ports of a node at which something from outside stands.
+    /// The ports of a node that contain data from outside.
     pub(super) fn untrusted_ports(&self, ix: usize, meter: &Meter) -> BTreeSet<String> {
         let node = &self.def.nodes[ix];
         let mut ports = BTreeSet::new();
@@ -63,7 +63,7 @@ impl Run {
         ports
     }
 
-    /// Whether an expression looks at something from outside.
+    /// Whether an expression reads data from outside.
     fn reads_untrusted(&self, expression: &Expression) -> bool {
         let reads = |root: &str, marked: &dyn Fn(Option<&str>) -> bool| {
             expression.read_below(root).into_iter().any(marked)
@@ -87,7 +87,7 @@ impl Run {
             })
     }
 
-    /// Whether what a node puts out is made of something from outside.
+    /// Whether a node's outputs are computed from data from outside.
     pub(super) fn passes_on_untrusted(&self, ix: usize, meter: &Meter) -> bool {
         match &self.def.nodes[ix].kind {
             Kind::GetVariable { name } => self.state.untrusted.contains(name),
@@ -112,7 +112,7 @@ impl Run {
 }
 
 impl NodeState {
-    /// Whether something from outside can be taken from one of its output ports.
+    /// Whether one of its output ports can give data from outside.
     fn offers_untrusted(&self, port: &str) -> bool {
         let outputs = self.outputs.as_ref();
         self.untrusted && outputs.is_some_and(|outputs| outputs.contains_key(port))
@@ -120,7 +120,7 @@ impl NodeState {
 }
 
 impl DecisionDraft<'_> {
-    /// A model's inputs with everything from outside between markers.
+    /// A model's inputs with all data from outside between markers.
     pub(super) fn mark_untrusted_inputs(&self, ix: usize, inputs: &Object) -> Object {
         let marked = self.run.untrusted_ports(ix, self.cx.work);
         if marked.is_empty() {
@@ -137,7 +137,8 @@ impl DecisionDraft<'_> {
         marked_inputs
     }
 
-    /// The tools that were heard so far, by name; those of other runs are not known by theirs.
+    /// The names of the tools that have answered so far; names of tools in other runs are not
+    /// known.
     fn untrusted_tool_names(&self) -> String {
         let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
         let untrusted_nodes = nodes.filter(|(_, state)| state.untrusted);
@@ -171,7 +172,7 @@ fn wrap_untrusted(value: &mut Value, tools: &str) {
     }
 }
 
-/// What is inside cannot end the wrap_untrusted.
+/// Escapes the end marker, so that the text inside cannot end the wrapping.
 fn escape_end_marker(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());

@@ -1,5 +1,7 @@
-//! A run as readers see it. Unmasked: what leaves the house is masked by the wire's projection.
+//! A run as readers see it. Not masked: the wire's projection masks it before it leaves the
+//! process.
 
+use super::decide::expiry;
 use super::state::Run;
 use tandem_record::{
     ArtifactView, ChildView, ClosedInterrupt, Event, InterruptId, InterruptView, NodeId,
@@ -32,6 +34,7 @@ impl Run {
             nodes: self.node_views(),
             current_node: self.current_node(),
             error: state.error.clone(),
+            failed_node: self.failed_node(),
             options: request.options.clone(),
             parent: request.parent.clone(),
             forked_from: request.forked_from.as_deref().cloned(),
@@ -69,6 +72,18 @@ impl Run {
             .collect()
     }
 
+    /// The node at which the run failed. Snapshots of earlier versions do not name it.
+    fn failed_node(&self) -> Option<NodeId> {
+        let state = &self.state;
+        let error = state.error.as_ref()?;
+        let same = |ix: &usize| state.nodes[*ix].error.as_ref() == Some(error);
+        let named = || {
+            let ix = (0..state.nodes.len()).find(same)?;
+            Some(self.def.nodes[ix].id.clone())
+        };
+        state.failed_node.clone().or_else(named)
+    }
+
     /// Where the run waits, while it waits.
     fn current_node(&self) -> Option<NodeId> {
         if !self.status().is_waiting() {
@@ -94,6 +109,7 @@ impl Run {
                     votes: open.votes.clone(),
                     proposed: open.proposed.clone(),
                     deadline: self.deadline_at(ix, open),
+                    expires_at: expiry(&self.def.nodes[ix].kind, open),
                     policy: self.policy_at(ix, open),
                     level: open.level,
                     reminders: open.reminders,
@@ -103,22 +119,21 @@ impl Run {
             .collect()
     }
 
-    /// Open questions of this run's own nodes, oldest first.
+    /// Open interrupts of this run's own nodes, oldest first.
     pub fn open_questions(&self) -> Vec<InterruptView> {
         let mut open = self.interrupts();
         open.retain(|q| q.mirrors.is_none());
         open
     }
 
-    /// How a question ended, if it did.
-    /// When the open question of a node was asked.
-    pub(super) fn question_requested_at(&self, node: &NodeId) -> Option<Timestamp> {
+    /// When the open question of a node was asked, and when its time is up.
+    pub(super) fn question_times(&self, node: &NodeId) -> Option<(Timestamp, Option<Timestamp>)> {
         let ix = self.def.index(node)?;
         let open = self.state.nodes[ix].suspended.as_ref()?;
-        Some(open.interrupt.requested_at)
+        Some((open.interrupt.requested_at, open.due))
     }
 
-    /// How long the run waited for its first node, if that is among `events`, its newest.
+    /// How long the run waited for its first node, if that start is in `events`, its newest.
     pub fn first_node_delay_ms(&self, events: &[RecordedEvent]) -> Option<u64> {
         let starts = || {
             let starts = events.iter();
@@ -129,6 +144,7 @@ impl Run {
         all.then(|| first.at.ms_since(self.begun_at()))
     }
 
+    /// How a question ended, if it did.
     pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
         self.state.closed.iter().rev().find(|c| c.interrupt == *id)
     }
@@ -144,12 +160,12 @@ impl Run {
         })
     }
 
-    /// What the run put out, once it completed.
+    /// The outputs of a completed run.
     pub fn outputs(&self) -> Option<&Object> {
         self.state.outputs.as_ref()
     }
 
-    /// The node its author marked as the one whose output matters, if exactly one is.
+    /// The node that its author marked as primary, if exactly one is.
     pub fn primary_node(&self) -> Option<&NodeId> {
         let mut primary = self
             .def

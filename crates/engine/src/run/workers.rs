@@ -1,5 +1,5 @@
-//! A dispatch node at work: its workers, and what its critic is asked about. Plain data, part of the
-//! run's state.
+//! The state of a dispatch node: its workers and its verification. Plain data, part of the run's
+//! state.
 
 use serde::{Deserialize, Serialize};
 use tandem_record::{
@@ -7,12 +7,12 @@ use tandem_record::{
     WorkflowId,
 };
 
-/// A dispatch node at work.
+/// The state of a dispatch node while it carries out a decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Dispatching {
     /// The decision being carried out.
     pub(crate) decided: Seq,
-    /// Who decided.
+    /// The supervisor that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) supervisor: Option<NodeId>,
     pub(crate) workers: Vec<WorkerState>,
@@ -30,13 +30,13 @@ pub(crate) struct WorkerState {
     pub(crate) child: Option<RunId>,
     /// The newest step of its handoff.
     pub(crate) last: Seq,
-    /// What it leaves to its parent, until the join.
+    /// Its variables for the parent, until the join.
     pub(crate) variables: Object,
     /// Those of them that come from a tool server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) untrusted: Vec<String>,
     pub(crate) error: Option<ErrorInfo>,
-    /// What the critic said about its output, if it was asked.
+    /// The verdict on its output, if a verification was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) verdict: Option<VerifierVerdict>,
 }
@@ -53,7 +53,7 @@ pub(crate) enum WorkerStep {
 }
 
 impl WorkerStep {
-    /// How its run stands.
+    /// The status of its run.
     pub(crate) fn status(self) -> RunStatus {
         match self {
             Self::Pending | Self::Began => RunStatus::Pending,
@@ -85,20 +85,20 @@ impl Dispatching {
     }
 }
 
-/// A result that waits for its critic. While it does, nothing of it is merged and nothing ends.
+/// A result that waits for its verifier. Meanwhile nothing of it is merged and nothing ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Verifying {
     #[serde(rename = "judged")]
     pub(crate) verification_subject: VerificationSubject,
-    /// Whose critic is asked; absent for one that answered at once.
+    /// The supervisor whose verifier checks it; `None` for a verifier that answered at once.
     pub(crate) supervisor: Option<NodeId>,
     pub(crate) verdict: Option<VerifierVerdict>,
-    /// What should be better.
+    /// What should be improved.
     pub(crate) feedback: Option<String>,
 }
 
 impl WorkerState {
-    /// The critic did not let its output pass.
+    /// The verifier did not pass its output.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(
             self.verdict,

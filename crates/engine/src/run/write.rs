@@ -1,4 +1,4 @@
-//! Writing channels: what a node writes, under the channel's declaration where there is one.
+//! Writes to channels, under the channel's declaration where there is one.
 
 use super::draft::DecisionDraft;
 use super::start::NodeOutcome;

@@ -34,14 +34,14 @@ pub(crate) struct VerifyArgs {
     /// A decision receipt, or - for stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) receipt: Option<PathBuf>,
-    /// The key to believe: base64 of DER SPKI
+    /// The trusted public key: base64 of DER SPKI
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     pub(crate) public_key: Option<PublicKey>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
 
-/// Export the audit log as lines of JSON, to be kept and checked elsewhere
+/// Export the audit log as lines of JSON, for storage and verification elsewhere
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ Examples:
 
 Entries of other tenants are told by their hash alone, which is enough to check the chain.")]
 pub(crate) struct ExportArgs {
-    /// Where to write it; stdout without
+    /// File to write; stdout by default
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]

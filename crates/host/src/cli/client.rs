@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tandem_access::Scope;
 use tandem_record::RunStatus;
 
-/// Carries out a command that only waits for a server: one thread is plenty.
+/// Runs a command that only waits for a server; one thread is enough.
 pub(super) fn wait_for(
     command: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
@@ -73,7 +73,7 @@ pub(crate) struct RunArgs {
     /// Tag of the run; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Starting twice with the same key starts one run
+    /// Repeating the command with the same key starts one run
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
     #[command(flatten)]
@@ -100,17 +100,17 @@ Examples:
     Events(EventsArgs),
     /// Cancel a run and its child runs
     Cancel(ReasonArgs),
-    /// Pause a run after the node under way, or at once with --now
+    /// Pause a run after the current node, or at once with --now
     Pause {
         #[command(flatten)]
         run: ReasonArgs,
-        /// Do not let the node under way finish; it starts afresh after the resume
+        /// Interrupt the current node; it starts again after the resume
         #[arg(long)]
         now: bool,
     },
     /// Resume a paused run
     Resume(ReasonArgs),
-    /// Make a new run that shares the beginning of another
+    /// Create a new run that shares the first events of another
     #[command(after_help = "\
 Examples:
   tandem runs fork RUN                          replay it with what was recorded
@@ -123,7 +123,7 @@ Exit codes:
   0  they do not differ
   1  they differ, or could not be compared")]
     Diff(DiffArgs),
-    /// Show which run started a run, and which started that one
+    /// Show the parent of a run, its parent, and so on
     #[command(after_help = "\
 Examples:
   tandem runs ancestry RUN
@@ -137,10 +137,10 @@ A parent on another host is named, with where to ask for it; its own parents are
 pub(crate) struct ForkArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Go on for real: questions are asked again, calls are made again
+    /// Execute again: interrupts are opened again, calls are made again
     #[arg(long, requires = "from")]
     pub(crate) branch: bool,
-    /// Keep the events below this sequence; without it a replay does everything again
+    /// Keep the events below this sequence; without it a replay starts at the beginning
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<u64>,
     /// Tag of the fork, besides those of its source; repeatable
@@ -199,7 +199,7 @@ pub(crate) struct ReasonArgs {
 pub(crate) struct EventsArgs {
     #[arg(value_name = "RUN")]
     pub(crate) run: String,
-    /// Stay until the run ends
+    /// Wait until the run ends
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Which events to follow; with `values` the whole run after each change
@@ -211,7 +211,7 @@ pub(crate) struct EventsArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StreamMode {
-    /// What changed the run
+    /// Changes of the run
     Updates,
     /// The run after each change
     Values,
@@ -234,7 +234,7 @@ impl StreamMode {
 
 #[derive(Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key and print its secret, once
+    /// Create a key and print its secret, once
     #[command(after_help = "\
 Examples:
   tandem keys create ci --scope runs:create --scope runs:read
@@ -248,11 +248,11 @@ has the store, with --store.")]
     List(KeyListArgs),
     /// Revoke a key, at once and for good
     Revoke(OneKeyArgs),
-    /// Make another key for the same principal; the old one works until it is revoked
+    /// Create another key for the same principal; the old one works until it is revoked
     Rotate {
         #[command(flatten)]
         key: OneKeyArgs,
-        /// When the new key ends, RFC 3339
+        /// Expiry of the new key, RFC 3339
         #[arg(long, value_name = "TIME")]
         expires_at: Option<jiff::Timestamp>,
     },
@@ -260,32 +260,33 @@ has the store, with --store.")]
 
 #[derive(Args)]
 pub(crate) struct NewKeyArgs {
-    /// What the key is for
+    /// Purpose of the key
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What it may do; repeatable, or `all`: manifest:read, runs:create, runs:read, runs:cancel,
+    /// Scope of the key; repeatable, or `all`: manifest:read, runs:create, runs:read, runs:cancel,
     /// artifacts:read, approvals:respond, tandem:workflows, tandem:keys, tandem:groups, …
     #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
     pub(crate) scopes: Vec<String>,
     /// Role of its holder; repeatable
     #[arg(long = "role", value_name = "ROLE")]
     pub(crate) roles: Vec<String>,
-    /// Who acts through it, as groups and approver lists name them
+    /// Principal of the key, as groups and approver lists name it
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
     /// Tenant it belongs to; through a server that is the tenant of the key you use
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
-    /// Make it in this store, while no server uses it: the way to the first key of a tenant
+    /// Create it in this store, which no server may be using: the way to create the first key of a
+    /// tenant
     #[arg(long, value_name = "STORE", requires = "tenant")]
     pub(crate) store: Option<String>,
     /// Workspace it is bound to
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
-    /// When it ends, RFC 3339: 2027-01-01T00:00:00Z
+    /// Expiry, RFC 3339: 2027-01-01T00:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_at: Option<jiff::Timestamp>,
-    /// Make a test key
+    /// Create a test key
     #[arg(long)]
     pub(crate) test: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What can be typed about groups of approvers.
+//! Options of `tandem groups`.
 
 use super::ConnectionArgs;
 use clap::{Args, Subcommand};
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 pub(crate) enum GroupsCommand {
     /// List groups and their members
     List(GroupListArgs),
-    /// Make a group, or replace its members
+    /// Create a group, or replace its members
     Set(SetGroupArgs),
     /// Delete a group
     Delete(OneGroupArgs),

@@ -12,7 +12,7 @@ Examples:
   tandem inbox list --kind approval
   tandem inbox list --json | jq -r '.interrupts[].interruptId'")]
     List(QuestionListArgs),
-    /// Show one question: what is asked, its digest, how it can be answered
+    /// Show one question: its content, its digest, how it can be answered
     Show(OneQuestionArgs),
     /// Approve what is proposed
     #[command(after_help = DECIDING)]
@@ -82,7 +82,7 @@ pub(crate) struct DecideArgs {
     /// Recorded with the decision
     #[arg(long, value_name = "TEXT")]
     pub(crate) comment: Option<String>,
-    /// What was shown to you; refused if it is something else now
+    /// Digest of what was shown to you; refused if the question has changed
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
     #[command(flatten)]
@@ -101,7 +101,7 @@ pub(crate) struct AnswerArgs {
     /// One answer of several; repeatable
     #[arg(long = "set", value_name = "QUESTION=ANSWER", value_parser = pair)]
     pub(crate) sets: Vec<(String, String)>,
-    /// What was shown to you; refused if it is something else now
+    /// Digest of what was shown to you; refused if the question has changed
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
     #[command(flatten)]

@@ -1,5 +1,4 @@
-//! The command line. Declares what can be typed and what the help says; each command is carried
-//! out elsewhere.
+//! The command line: options and help texts. Each command is implemented in another module.
 
 mod audit;
 mod client;
@@ -151,7 +150,7 @@ pub(crate) struct CheckArgs {
     /// Workflow documents, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Take node types from the packs in this directory; repeatable [env: TANDEM_PACKS]
+    /// Load node types of the packs in this directory; repeatable [env: TANDEM_PACKS]
     #[arg(long, value_name = "DIR")]
     pub(crate) packs: Vec<PathBuf>,
     /// Print one JSON object instead of text

@@ -79,13 +79,13 @@ Examples:
   tandem import everything.ndjson --store sqlite:new.db"
 )]
 pub(crate) struct ExportRunsArgs {
-    /// A run, with the runs below it; repeatable
+    /// A run and its descendants; repeatable
     #[arg(long = "run", value_name = "ID")]
     pub(crate) runs: Vec<String>,
-    /// All runs of a tenant, or only those named with --run if they are of it
+    /// All runs of a tenant; with --run, only those of the named runs that belong to it
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,
-    /// Where to write it; stdout without
+    /// File to write; stdout by default
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -107,7 +107,7 @@ Examples:
   tandem import run.ndjson --store sqlite:/var/lib/tandem/tandem.db"
 )]
 pub(crate) struct ImportRunsArgs {
-    /// What `tandem export` wrote
+    /// The file written by `tandem export`
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// The store: sqlite:PATH
@@ -131,7 +131,7 @@ Examples:
   tandem storage --url https://tandem.example.com --key tdm_live_…"
 )]
 pub(crate) struct StorageArgs {
-    /// Ask this server instead of reading a file
+    /// Query this server instead of reading a file
     #[arg(
         long,
         env = "TANDEM_URL",
@@ -156,7 +156,7 @@ pub(crate) struct StorageArgs {
 }
 
 impl StorageArgs {
-    /// The server to ask, if one is named and no file is.
+    /// The server to query, if one is given and no file is.
     pub(crate) fn server(&self) -> Option<ConnectionArgs> {
         let url = self.url.clone().filter(|_| self.store.store.is_none())?;
         Some(ConnectionArgs {

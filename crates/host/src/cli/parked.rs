@@ -1,11 +1,11 @@
-//! What can be typed about work that keeps failing.
+//! Options of `tandem parked`.
 
 use super::ConnectionArgs;
 use clap::{Args, Subcommand};
 
 #[derive(Subcommand)]
 pub(crate) enum ParkedCommand {
-    /// List timers and effects that are tried no more, and why
+    /// List parked timers and effects, and why they failed
     List(ParkedListArgs),
     /// Try the parked work of a run or webhook again
     Retry(ParkedRetryArgs),
@@ -19,7 +19,7 @@ pub(crate) struct ParkedListArgs {
 
 #[derive(Args)]
 pub(crate) struct ParkedRetryArgs {
-    /// As the list names it: run:ID or webhook:ID
+    /// As shown by the list: run:ID or webhook:ID
     #[arg(value_name = "SUBJECT")]
     pub(crate) subject: String,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Options of the commands that are a server. Every option may also come from the environment or
-//! the configuration file; `config` puts the three together, so here all are optional.
+//! Options of the server commands. Every option may also come from the environment or the
+//! configuration file; `config` merges the three, so all options here are optional.
 
 use crate::config::LogFormat;
 use clap::Args;
@@ -37,7 +37,7 @@ pub(crate) struct ServeArgs {
     /// Address to listen on [env: TANDEM_LISTEN] [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Where everything is kept: sqlite:PATH [env: TANDEM_STORE] [default: sqlite:tandem.db]
+    /// The store: sqlite:PATH [env: TANDEM_STORE] [default: sqlite:tandem.db]
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     /// Register every *.json below this directory, for all tenants; repeatable
@@ -51,11 +51,11 @@ pub(crate) struct ServeArgs {
     /// Directory of agents; repeatable [env: TANDEM_AGENTS, separated like PATH]
     #[arg(long, value_name = "DIR")]
     pub(crate) agents: Vec<PathBuf>,
-    /// Name of this host on the wire: a name, a domain with a path, or an https URL
-    /// [env: TANDEM_HOST_ID] [default: made once and kept in the store]
+    /// Name of this host in the protocol: a name, a domain with a path, or an https URL [env:
+    /// TANDEM_HOST_ID] [default: generated once and stored]
     #[arg(long, value_name = "ID")]
     pub(crate) host_id: Option<String>,
-    /// Where clients reach this host, if not at the listen address [env: TANDEM_PUBLIC_URL]
+    /// Public URL of this host, if not the listen address [env: TANDEM_PUBLIC_URL]
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<String>,
     /// Configuration file [env: TANDEM_CONFIG] [default: ./tandem.toml if there is one]
@@ -65,8 +65,8 @@ pub(crate) struct ServeArgs {
     /// Refused unless the listen address is loopback [env: TANDEM_TEST_SEAMS]
     #[arg(long)]
     pub(crate) test_seams: bool,
-    /// Print a link that signs its first visitor into the console with every scope of the key it
-    /// stands for; works once [env: TANDEM_PRINT_LOGIN_LINK]
+    /// Print a link that signs its first visitor into the console with every scope of its key;
+    /// works once [env: TANDEM_PRINT_LOGIN_LINK]
     #[arg(long)]
     pub(crate) print_login_link: bool,
     /// How to write the log to stderr [env: TANDEM_LOG_FORMAT] [default: human]

@@ -1,4 +1,4 @@
-//! A server's refusal: its code, its words, and what the person at the terminal can do.
+//! A server's refusal: its code, its message, and advice for the user.
 
 use crate::output::sanitize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub(crate) struct ErrorResponse {
 }
 
 impl ErrorResponse {
-    /// Reads the error envelope; anything else becomes one.
+    /// Parses the error envelope; any other body is wrapped in one.
     pub(crate) fn read(status: u16, body: &str) -> Self {
         let envelope: Value = serde_json::from_str(body).unwrap_or_default();
         let text = |key: &str| envelope[key].as_str().map(str::to_owned);

@@ -1,5 +1,5 @@
-//! Reading a run's event stream to its end, over as many connections as it takes. The cursor is
-//! the last id received, so a dropped connection costs time and never an event.
+//! Reads a run's event stream to its end, with as many connections as needed. The cursor is the
+//! last id received, so a dropped connection costs time and never an event.
 
 use super::sse::{Frame, Parser};
 use super::{Client, ErrorResponse, encode_segment};
@@ -9,9 +9,9 @@ use reqwest::header::ACCEPT;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Connections that may fail or bring nothing, one after the other, before giving up.
+/// Consecutive connections without a frame before giving up.
 const MAX_IDLE_CONNECTIONS: u32 = 30;
-/// A stream says something (an event or a keep-alive) at least every 30 s.
+/// A stream sends an event or a keep-alive at least every 30 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(75);
 
 pub(crate) struct Follower {
@@ -23,7 +23,8 @@ pub(crate) struct Follower {
     received: VecDeque<Frame>,
     /// Connections since the last frame.
     idle: u32,
-    /// The run had ended before the current connection was made: its end is the stream's end.
+    /// The run had ended before this connection was opened: the end of the stream is the end of the
+    /// run.
     ended: bool,
 }
 
@@ -59,7 +60,7 @@ impl Follower {
         }
     }
 
-    /// `false` when the connection is over.
+    /// `false` when the connection has ended.
     async fn read(&mut self) -> bool {
         let Some((response, parser)) = &mut self.connection else {
             return false;
@@ -80,7 +81,8 @@ impl Follower {
         if self.idle > 0 {
             let pause = Duration::from_millis(100 << self.idle.min(5));
             tokio::time::sleep(pause).await;
-            // A stream that closes without its last event: ended meanwhile, or only dropped?
+            // The stream closed without a terminal event: either the run has ended, or the
+            // connection dropped.
             self.ended = self.has_ended().await;
         }
         self.idle += 1;
@@ -113,7 +115,8 @@ impl Follower {
         self.client.send(request).await
     }
 
-    /// Refusals are final, unless the server is only busy; a first failure to connect is too.
+    /// Refusals are final, unless the server is only busy. A failure of the first connection is
+    /// final too.
     fn is_final(&self, error: &anyhow::Error) -> bool {
         let at_once = match error.downcast_ref::<ErrorResponse>() {
             Some(response) => response.status < 500 && response.status != 429,

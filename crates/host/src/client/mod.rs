@@ -1,4 +1,4 @@
-//! Talking to a server: one HTTP client, the error envelope, the event stream.
+//! HTTP client for a server: requests, the error envelope, the event stream.
 
 mod error_response;
 mod follow;
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::time::Duration;
 use url::{Host, Url};
 
-/// Where `tandem dev` leaves its key for commands in the same directory.
+/// Where `tandem dev` stores its key for commands in the same directory.
 pub(crate) const DEV_KEY_FILE: &str = ".tandem/dev-key";
 
-/// An answer that takes longer is not coming. Streams are exempt.
+/// Timeout of a response. Streams are exempt.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Client {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        // An error means that a provider is installed already, which is as good.
+        // An error means that a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .default_headers(headers)
@@ -104,7 +104,7 @@ impl Client {
         self.call(self.request(Method::PUT, path).json(body)).await
     }
 
-    /// A POST that may be repeated: the same key gives the same answer.
+    /// A POST that may be repeated: the same key gives the same response.
     pub(crate) async fn post_idempotent(
         &self,
         path: &str,
@@ -141,12 +141,12 @@ impl Client {
         })
     }
 
-    /// The answer to a GET, to be read as it comes, however long it takes.
+    /// The response to a GET, to be read as a stream without a timeout.
     pub(crate) async fn download(&self, path: &str) -> anyhow::Result<Response> {
         self.send(self.http.get(self.url(path))).await
     }
 
-    /// The response, if the server did not refuse.
+    /// The response, or the server's refusal as an error.
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
         let response = request
             .send()
@@ -181,13 +181,13 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The key of a development server started here. Never sent anywhere but to this machine.
+/// The key of a development server started in this directory. Sent only to loopback addresses.
 fn dev_key() -> Option<String> {
     let text = std::fs::read_to_string(Path::new(DEV_KEY_FILE)).ok()?;
     Some(text.trim().to_owned()).filter(|key| !key.is_empty())
 }
 
-/// An id as one segment of a path.
+/// Encodes an id as one path segment.
 pub(crate) fn encode_segment(id: &str) -> String {
     let mut out = String::with_capacity(id.len());
     for byte in id.bytes() {

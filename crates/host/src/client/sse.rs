@@ -1,4 +1,4 @@
-//! Server-sent events, from bytes as they arrive to frames. Knows no network.
+//! Parses server-sent events from bytes to frames. Does no I/O.
 
 /// One dispatched event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -8,11 +8,11 @@ pub(crate) struct Frame {
     pub(crate) data: String,
 }
 
-/// A frame larger than this is not an event of ours.
+/// A larger frame does not come from our server.
 const MAX_FRAME_BYTES: usize = 64 * 1024 * 1024;
 
-/// Takes bytes in any slicing; a frame comes out when its blank line has arrived. What a dropped
-/// connection leaves unfinished is discarded, as the format asks.
+/// Accepts bytes in any chunking and returns a frame when its blank line has arrived. An unfinished
+/// frame of a dropped connection is discarded, as the format requires.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -22,11 +22,11 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// The frames these bytes complete.
+    /// The frames that these bytes complete.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Frame> {
         let mut frames = Vec::new();
         for &byte in bytes {
-            // CR LF is one end of line, also when a packet ends between the two.
+            // CR LF is one line end, also when a chunk ends between the two.
             let second_half = byte == b'\n' && std::mem::take(&mut self.after_cr);
             self.after_cr = byte == b'\r';
             match byte {

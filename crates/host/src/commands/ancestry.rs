@@ -1,4 +1,4 @@
-//! `tandem runs ancestry`: from a run up to the one that began it all.
+//! `tandem runs ancestry`: the parents of a run up to its root.
 
 use super::runs::run_path;
 use crate::cli::OneRunArgs;
@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::output::{self, sanitize};
 use serde_json::Value;
 
-/// Deeper than any family a server lets grow.
+/// Deeper than any run tree a server permits.
 const MAX_ANCESTORS: usize = 128;
 
 pub(super) async fn show(args: OneRunArgs) -> anyhow::Result<()> {
@@ -15,7 +15,7 @@ pub(super) async fn show(args: OneRunArgs) -> anyhow::Result<()> {
     let mut ancestors: Vec<Value> = Vec::new();
     let mut parent = response["parent"].clone();
     while !parent.is_null() && ancestors.len() < MAX_ANCESTORS {
-        // What lies behind a parent elsewhere is known there.
+        // Ancestors of a parent on another host are stored there.
         let here = parent["wellKnownUrl"].is_null();
         let next = match parent["runId"].as_str().filter(|_| here) {
             Some(run) => client.get(&path(run)).await?["parent"].take(),

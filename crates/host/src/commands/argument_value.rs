@@ -1,9 +1,9 @@
-//! A value given on the command line: as text, from a file, from stdin.
+//! A value from the command line: as text, from a file, from stdin.
 
 use crate::failure::Failure;
 use std::io::Read as _;
 
-/// The text of `TEXT`, `@FILE` or `@-`; `what` names it in complaints, `option` is how it is given.
+/// The text of `TEXT`, `@FILE` or `@-`; `what` names it in errors, `option` is its option.
 pub(super) fn read(given: &str, what: &str, option: &str) -> anyhow::Result<String> {
     match given.strip_prefix('@') {
         None => Ok(given.to_owned()),

@@ -1,4 +1,4 @@
-//! `tandem audit`: checks that do not take the server's word for it.
+//! `tandem audit`: verification that does not rely on the server's own result.
 
 use crate::cli::{AuditCommand, ExportArgs, VerifyArgs};
 use crate::client::Client;
@@ -15,7 +15,7 @@ use tandem_runtime::audit::{ExportVerification, ExportVerifier, PublicKey, check
 const EXPORT: &str = "/v1/host/tandem/audit/export";
 /// Longer than any entry.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// Entries the server is asked about at once, so that each answer comes in time.
+/// Entries verified by one request, so that each response arrives in time.
 const VERIFY_BATCH_ENTRIES: u64 = 20_000;
 
 pub(crate) async fn audit(command: AuditCommand) -> anyhow::Result<ExitCode> {
@@ -93,7 +93,7 @@ async fn verify_server(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
         Ok(report) => report,
         Err(why) => return report_invalid("the audit log", &why, args),
     };
-    // What was withheld only the server can read.
+    // Only the server can verify withheld entries.
     for from in (1..=report.entries).step_by(VERIFY_BATCH_ENTRIES as usize) {
         let to = report.entries.min(from + VERIFY_BATCH_ENTRIES - 1);
         let path = format!("/v1/audit/verify?fromSeq={from}&toSeq={to}");
@@ -135,7 +135,7 @@ async fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Lines out of bytes as they come, and what is wrong with the first bad one.
+/// Splits bytes into lines and keeps the first error.
 struct ExportChecker {
     verifier: ExportVerifier,
     partial: Vec<u8>,
@@ -244,7 +244,7 @@ fn report_invalid(what: &str, why: &str, args: &VerifyArgs) -> anyhow::Result<Ex
     Ok(ExitCode::FAILURE)
 }
 
-/// Whoever can forge the file can put a key of their own into it.
+/// A forged file can contain a forged key.
 fn warn_unpinned(args: &VerifyArgs, key: PublicKey) {
     if args.public_key.is_none() {
         output::note(format!(

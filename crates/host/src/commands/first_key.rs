@@ -1,5 +1,5 @@
-//! `tandem keys create --store`: a key made in the store itself. Keys made through a server belong
-//! to the tenant of the key that made them; the first of a tenant comes from whoever has the store.
+//! `tandem keys create --store`: creates a key directly in the store. Keys created through a server
+//! belong to the tenant of their creator; the first key of a tenant is created here.
 
 use super::operate::store_failure;
 use crate::cli::NewKeyArgs;
@@ -10,7 +10,7 @@ use tandem_access::{Keyring, NewKey, Scope};
 use tandem_record::{Actor, Principal, TenantId, Timestamp, WorkspaceId};
 use tandem_store_sqlite::{Options, SqliteStore};
 
-/// What a server would answer.
+/// The same output as from a server.
 pub(super) async fn make(
     args: &NewKeyArgs,
     store: &str,

@@ -1,4 +1,4 @@
-//! `tandem groups`: groups of approvers of the caller's tenant.
+//! `tandem groups`: approver groups of the caller's tenant.
 
 use super::table::table;
 use crate::cli::GroupsCommand;

@@ -1,7 +1,7 @@
 //! `tandem inbox`: open questions, and deciding them from a terminal.
 //!
-//! A decision covers what was read: the digest goes along, given or fetched, and a question that
-//! changed in between is refused by the server.
+//! A decision applies to what was read: the digest is sent along, given or fetched, and the server
+//! refuses a question that changed in the meantime.
 
 use super::argument_value;
 use super::table::{table, table_without_header};
@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
 const QUESTIONS: &str = "/v1/host/tandem/interrupts";
-/// What the server gives at most in one page.
+/// The server's maximum page size.
 const MAX_PAGE: usize = 200;
-/// The question stays open after an answer that was taken.
+/// Exit code when an answer was accepted and the question stays open.
 const STILL_OPEN: u8 = 3;
 
 pub(crate) async fn inbox(command: InboxCommand) -> anyhow::Result<ExitCode> {
@@ -46,7 +46,7 @@ async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
     let mut questions = Vec::new();
     let mut cursor = None;
-    // Pages until there is enough or no more.
+    // Fetches pages until there are enough rows or no more.
     while questions.len() < args.limit {
         let page_limit = (args.limit - questions.len()).min(MAX_PAGE);
         let parameters = [
@@ -96,7 +96,7 @@ fn listing(questions: &[Value], now: jiff::Timestamp) -> String {
     table.trim_fmt()
 }
 
-/// A question on one screen.
+/// All details of a question.
 fn details(question: &Value) -> String {
     let text = |key: &str| sanitize(question[key].as_str().unwrap_or_default());
     let data = &question["data"];
@@ -135,13 +135,21 @@ fn details(question: &Value) -> String {
         }
     }
     for vote in question["votes"].as_array().into_iter().flatten() {
-        let part = |key: &str| sanitize(vote[key].as_str().unwrap_or_default());
-        head.add_row([
-            "voice".to_owned(),
-            format!("{} {}", part("voter"), part("action")),
-        ]);
+        head.add_row(["vote".to_owned(), vote_line(vote)]);
     }
     format!("{}\n\n{}", head.trim_fmt(), subject(question, data))
+}
+
+/// Who voted how; a name that was only claimed is marked.
+fn vote_line(vote: &Value) -> String {
+    let part = |key: &str| sanitize(vote[key].as_str().unwrap_or_default());
+    let mut line = part("voter");
+    for (key, label) in [("claimedBy", "name claimed by"), ("delegate", "through")] {
+        if vote[key].is_string() {
+            line.push_str(&format!(" ({label} {})", part(key)));
+        }
+    }
+    format!("{line} {}", part("action"))
 }
 
 /// What the question is about, and how to answer it.
@@ -151,13 +159,23 @@ fn subject(question: &Value, data: &Value) -> String {
         text.lines().map(sanitize).collect::<Vec<_>>().join("\n")
     };
     let id = sanitize(question["interruptId"].as_str().unwrap_or_default());
-    let closed = question["status"] == "closed";
+    let closed = question["status"] != "open";
     match question["kind"].as_str() {
         Some("approval") => {
             let about = sanitize(data["description"].as_str().unwrap_or_default());
-            let shown = match &data["artifactData"] {
-                Value::Null => String::new(),
-                artifact => pretty(artifact),
+            let shown = data.get("artifactData").or_else(|| data.get("decision"));
+            let (before, after) = (question.get("proposed"), question.get("edited"));
+            let shown = match (before.or(shown), after.or(shown)) {
+                (Some(before), Some(after)) if before != after => {
+                    let label = if closed { "accepted" } else { "with changes" };
+                    format!(
+                        "proposed:\n{}\n\n{label}:\n{}",
+                        pretty(before),
+                        pretty(after)
+                    )
+                }
+                (Some(artifact), _) if !artifact.is_null() => pretty(artifact),
+                _ => String::new(),
             };
             let how = format!("tandem inbox approve {id}\ntandem inbox reject {id}");
             joined([about, shown, if closed { String::new() } else { how }])
@@ -238,7 +256,7 @@ async fn answer(args: AnswerArgs) -> anyhow::Result<ExitCode> {
     send(&client, &question, value, digest, args.connection.json).await
 }
 
-/// One answer put together from `--set`: by question for a clarification, by key otherwise.
+/// An answer built from `--set`: by question for a clarification, by key otherwise.
 fn build_answer(question: &Value, sets: &[(String, String)]) -> Value {
     let questions = question["data"]["questions"].as_array();
     let clarifies = question["kind"] == "clarification";
@@ -254,7 +272,8 @@ fn build_answer(question: &Value, sets: &[(String, String)]) -> Value {
         .iter()
         .map(|(name, text)| {
             let plain = schema(name).is_none_or(|s| s.is_null() || s["type"] == "string");
-            // What wants no text is JSON; what is neither stays text, for the server to judge.
+            // If the schema does not require text, the value is parsed as JSON; if that fails it
+            // stays text, and the server validates it.
             let json = Some(text).filter(|_| !plain);
             let json = json.and_then(|text| serde_json::from_str(text).ok());
             (name.clone(), json.unwrap_or_else(|| json!(text)))
@@ -286,7 +305,7 @@ async fn send(
     Ok(ExitCode::from(if open { STILL_OPEN } else { 0 }))
 }
 
-/// One line saying what became of it.
+/// One line with the result.
 fn report(question: &Value, response: &Value) -> String {
     let text = |value: &Value| sanitize(value.as_str().unwrap_or("?"));
     let outcome = match response["interrupt"]["outcome"].as_str() {
@@ -338,6 +357,25 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.ends_with("tandem inbox approve q1\ntandem inbox reject q1"));
+        let mut decided = approval.clone();
+        decided["status"] = json!("closed");
+        decided["edited"] = json!({"amount": 7});
+        decided["votes"] = json!([
+            {"voter": "ben", "claimedBy": "ana", "action": "accept"},
+            {"voter": "eva", "delegate": "bob", "action": "edit-accept"}]);
+        let text = details(&decided);
+        for part in [
+            "proposed:\n{\n  \"amount\": 5\n}\n\naccepted:\n{\n  \"amount\": 7\n}",
+            "ben (name claimed by ana) accept",
+            "eva (through bob) edit-accept",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("tandem inbox approve"), "{text}");
+        let mut expired = approval.clone();
+        expired["status"] = json!("expired");
+        let text = details(&expired);
+        assert!(!text.contains("tandem inbox approve"), "{text}");
         let questions = json!({"interruptId": "q2", "kind": "clarification", "status": "open",
             "data": {"questions": [{"id": "n", "question": "How many?", "schema": {"type": "integer"}}]}});
         let text = details(&questions);

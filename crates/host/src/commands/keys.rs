@@ -94,7 +94,7 @@ fn create_body(args: &NewKeyArgs) -> Value {
     body
 }
 
-/// The secret alone on stdout, so that `$(tandem keys create …)` is the key.
+/// Prints only the secret to stdout, so that `$(tandem keys create …)` is the key.
 fn show_secret(made: &Value, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         output::json(made)?;

@@ -1,5 +1,5 @@
-//! `tandem backup`, `restore`, `export`, `import`: what an operator does with a store as a whole. They
-//! work on the file, beside a running server where that is safe.
+//! `tandem backup`, `restore`, `export`, `import`: operations on a whole store. They work on the
+//! file, beside a running server where that is safe.
 
 use crate::cli::{BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StoreArgs};
 use crate::config::{self, Environment};
@@ -99,7 +99,7 @@ pub(crate) fn import(args: &ImportRunsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where `tandem serve` would find the store here.
+/// The path of the store that `tandem serve` would use here.
 pub(super) fn store_of(args: &StoreArgs) -> Result<PathBuf, Failure> {
     config::store(
         args.store.clone(),

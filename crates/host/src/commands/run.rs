@@ -1,4 +1,4 @@
-//! `tandem run`: start a run and stay with it. The exit code tells a script how it went.
+//! `tandem run`: starts a run and waits for it. The exit code tells a script the result.
 
 use super::argument_value;
 use super::timeline::{Timeline, format_duration, format_error};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Where a run stands, as far as this command cares.
+/// The state of a run, as far as this command needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Completed,
@@ -89,7 +89,7 @@ async fn follow(client: &Client, run: &str, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Polls quietly until the run ends or waits for somebody.
+/// Polls without output until the run ends or waits for a person.
 async fn wait(client: &Client, path: &str) -> anyhow::Result<()> {
     let mut pause = Duration::from_millis(50);
     loop {
@@ -117,12 +117,12 @@ fn inputs(given: Option<&str>) -> anyhow::Result<Value> {
     }
 }
 
-/// What the author marked as the result: the outputs of the one node with that role.
+/// The primary result: the outputs of the one node with that role.
 async fn primary_output(client: &Client, snapshot: &Value) -> Option<Value> {
     if Outcome::of(snapshot) != Outcome::Completed {
         return None;
     }
-    // Everything here is decoration: a key that may not read the workflow sees all outputs.
+    // A failure is ignored: a key that may not read the workflow sees all outputs.
     let workflow = format!(
         "/v1/workflows/{}",
         encode_segment(snapshot["workflowId"].as_str()?)
@@ -152,7 +152,7 @@ fn result(snapshot: &Value, primary: Option<&Value>, style: Style) -> String {
     }
 }
 
-/// One line saying how it stands.
+/// One line with the status.
 fn final_line(snapshot: &Value, style: Style) -> String {
     let status = snapshot["status"].as_str().unwrap_or("unknown");
     let took = || {

@@ -1,4 +1,4 @@
-//! `tandem runs`: looking at runs and steering them.
+//! `tandem runs`: reading and controlling runs.
 
 use super::table::{table, table_without_header};
 use super::timeline::{Timeline, format_duration, format_error};
@@ -9,7 +9,7 @@ use crate::output::{self, Style, sanitize};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// What the server gives at most in one page.
+/// The server's maximum page size.
 const MAX_PAGE: usize = 100;
 
 pub(crate) async fn runs(command: RunsCommand) -> anyhow::Result<ExitCode> {
@@ -80,7 +80,7 @@ async fn list(args: ListArgs) -> anyhow::Result<()> {
     let client = Client::connect(&args.connection)?;
     let mut runs = Vec::new();
     let mut cursor = None;
-    // Pages until there is enough or no more.
+    // Fetches pages until there are enough rows or no more.
     while runs.len() < args.limit {
         let page_limit = (args.limit - runs.len()).min(MAX_PAGE);
         let page = client
@@ -133,7 +133,7 @@ fn listing(runs: &[Value], now: jiff::Timestamp) -> String {
     table.trim_fmt()
 }
 
-/// A run on one screen.
+/// All details of a run.
 fn details(run: &Value) -> String {
     let text = |key: &str| sanitize(run[key].as_str().unwrap_or_default());
     let mut head = table_without_header();
@@ -161,7 +161,7 @@ fn details(run: &Value) -> String {
     let mut nodes = table(["NODE", "STATUS", "ATTEMPT", "ERROR"]);
     for (node, state) in run["nodeStates"].as_object().into_iter().flatten() {
         let error = &state["error"];
-        // Attempts count from zero, and only for a node that began.
+        // Attempts count from zero, and only for a node that has started.
         let attempt = state["attempt"]
             .as_u64()
             .filter(|_| !state["startedAt"].is_null());
@@ -204,7 +204,7 @@ async fn events(args: EventsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Not every mode streams events: `values` streams runs, `messages` pieces of text.
+/// Not every mode streams events: `values` streams runs, `messages` streams chunks of text.
 fn one_line(mode: StreamMode, shown: &Value, timeline: &mut Timeline) -> String {
     match mode {
         StreamMode::Values => {

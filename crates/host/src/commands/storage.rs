@@ -1,4 +1,4 @@
-//! `tandem storage`: what takes usage, why, and what would make it less.
+//! `tandem storage`: what uses storage, why, and how to reduce it.
 
 use super::operate::{size, store_failure, store_of};
 use super::table::table;
@@ -50,7 +50,7 @@ pub(crate) fn storage(args: &StorageArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a server tells the tenant of a key.
+/// The server's report for the tenant of a key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TenantStorage {
@@ -76,7 +76,7 @@ pub(crate) async fn of_server(server: ConnectionArgs) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// What belongs to somebody: runs, their histories, memory.
+/// Data of tenants: runs, their histories, memory.
 fn print_usage(usage: &StorageUsage, next_purge: Option<String>) -> anyhow::Result<()> {
     if !usage.workflows.is_empty() {
         output::line(format!("{}\n", workflows(usage)))?;
@@ -122,7 +122,7 @@ fn tables(found: &Storage) -> String {
     table.trim_fmt()
 }
 
-/// What a table is for, and what becomes of its rows.
+/// What a table is for, and when its rows are deleted.
 fn table_description(table: &str) -> &'static str {
     match table {
         "events" => "histories of runs; removed when their retention ends",

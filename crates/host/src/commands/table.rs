@@ -1,4 +1,4 @@
-//! Tables without lines around them, which also survive `cut` and `awk`.
+//! Tables without borders, which can be processed with `cut` and `awk`.
 
 use comfy_table::{Table, presets};
 

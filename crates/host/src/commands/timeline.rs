@@ -1,5 +1,5 @@
-//! A run's events as lines of text, one per event, with times relative to the first. Pure: what
-//! is shown depends on the events and the style alone.
+//! A run's events as lines of text, with times relative to the first event. Pure: the output
+//! depends on the events and the style only.
 
 use crate::output::{Colour, Style, sanitize};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ pub(crate) struct Timeline {
 
 /// Node ids are padded to this; longer ones push the rest to the right.
 const NODE_WIDTH: usize = 18;
-/// Texts of unknown length are cut here, so that an event stays a line.
+/// Longer texts are cut here, so that an event stays one line.
 const TEXT_CHARS: usize = 100;
 
 impl Timeline {
@@ -20,7 +20,7 @@ impl Timeline {
         Self { style, began: None }
     }
 
-    /// The line of one event in the protocol's shape.
+    /// The line of one event.
     pub(crate) fn line(&mut self, event: &Value) -> String {
         let at = event["timestamp"].as_str().and_then(|t| t.parse().ok());
         let began = *self
@@ -194,7 +194,7 @@ fn with_reason(what: &str, reason: &str) -> String {
     }
 }
 
-/// A value in a few words.
+/// A short text for a value.
 fn brief(value: &Value) -> String {
     if value.is_null() {
         return String::new();
@@ -206,7 +206,7 @@ fn brief(value: &Value) -> String {
     }
 }
 
-/// A duration as a person says it: `12 ms`, `3.4 s`, `2 m 05 s`, `3 h 20 m`.
+/// A duration for people: `12 ms`, `3.4 s`, `2 m 05 s`, `3 h 20 m`.
 pub(crate) fn format_duration(ms: i64) -> String {
     let ms = ms.max(0);
     match ms {
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn timeline_renders_each_event_type() {
-        // R-0039-29 (half: event types): also one with events of a type nobody has heard of.
+        // R-0039-29 (half: event types): includes an unknown event type.
         let event = |ms: u64, kind: &str, node: Option<&str>, payload: Value| {
             let mut event = json!({
                 "type": kind,

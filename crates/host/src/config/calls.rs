@@ -1,4 +1,4 @@
-//! How many calls to the outside are made at once, in all, for one tenant and to one target.
+//! Limits on concurrent outbound calls: in total, per tenant and per target.
 
 use super::layer::CallsLayer;
 use crate::failure::Failure;
@@ -10,9 +10,9 @@ const MAX: std::ops::RangeInclusive<usize> = 1..=4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Calls {
     pub(crate) max: usize,
-    /// Half of them if absent.
+    /// Half of the total if absent.
     pub(crate) per_tenant: Option<usize>,
-    /// Of one tenant; without a limit but its fair share if absent.
+    /// For one tenant; only its fair share applies if absent.
     pub(crate) per_target: Option<usize>,
 }
 

@@ -1,19 +1,19 @@
-//! How many connections and streams there may be, and how long a peer may take.
+//! Limits on connections and streams, and timeouts of peers.
 
 use crate::failure::Failure;
 use crate::serve::ConnectionLimits;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// More connections than that need more memory than an operator expects; it can be raised.
+/// More connections need more memory than an operator expects; the limit can be raised.
 const MAX: usize = 16_384;
-/// Streams one key may hold open, where there is room for many.
+/// Maximum streams of one key, unless the total is smaller.
 const STREAMS_PER_KEY: usize = 1_024;
 const HEADER_SECONDS: u64 = 10;
 const BODY_SECONDS: u64 = 30;
 const IDLE_SECONDS: u64 = 120;
 const WRITE_SECONDS: u64 = 60;
-/// Longer than a day is no limit any more.
+/// A timeout longer than a day is no limit.
 const MAX_SECONDS: u64 = 24 * 3600;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -29,7 +29,7 @@ pub(crate) struct ConnectionsLayer {
     pub(crate) max_streams_per_key: Option<usize>,
 }
 
-/// What a server keeps to.
+/// The limits of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Connections {
     pub(crate) limits: ConnectionLimits,
@@ -53,7 +53,7 @@ impl ConnectionsLayer {
         }
     }
 
-    /// Checked, with defaults that fit the file descriptors connections may take.
+    /// Validates the settings. Defaults fit the file descriptors available for connections.
     pub(crate) fn within(&self, available: Option<usize>) -> Result<Connections, Failure> {
         let available = available.unwrap_or(usize::MAX);
         let max = at_least_one("max", self.max)?.unwrap_or(MAX.min(available));
@@ -68,7 +68,7 @@ impl ConnectionsLayer {
             ));
         }
         let half = max.div_ceil(2);
-        // Some connections are left for requests that end.
+        // Some connections stay available for short requests.
         let max_streams = at_least_one("max_streams", self.max_streams)?.unwrap_or(max - max / 4);
         let per_key = at_least_one("max_streams_per_key", self.max_streams_per_key)?;
         Ok(Connections {

@@ -1,5 +1,5 @@
-//! Settings from environment variables. Variables this version does not know are left alone: a
-//! newer one may share the environment.
+//! Settings from environment variables. Unknown variables are ignored: a newer version may share
+//! the environment.
 
 use super::layer::{CallsLayer, Layer, MemoryLayer, Switch};
 use super::{ConnectionsLayer, Hidden, LimitsLayer, LogFormat, OtelLayer, OtelProtocol, tools};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// Where variables are looked up: the process's, or a table in a test.
+/// Looks variables up: in the process, or in a table in a test.
 pub(crate) struct Environment<'a>(pub(crate) &'a dyn Fn(&str) -> Option<String>);
 
 impl Environment<'_> {
@@ -17,7 +17,7 @@ impl Environment<'_> {
         Environment(&|name| std::env::var(name).ok())
     }
 
-    /// An empty variable counts as absent: that is how a parent process takes one away.
+    /// An empty variable counts as absent, so that a parent process can clear one.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
@@ -64,7 +64,7 @@ impl Environment<'_> {
         })
     }
 
-    /// Moves the test clock at start. Means nothing without test seams.
+    /// Moves the test clock at start. Has no effect without test seams.
     pub(super) fn clock_advance_ms(&self, test_seams: bool) -> Result<i64, Failure> {
         let name = "TANDEM_TEST_CLOCK_ADVANCE";
         let Some(text) = self.get(name).filter(|_| test_seams) else {
@@ -152,7 +152,7 @@ impl Environment<'_> {
         }
     }
 
-    /// The message never quotes the value: it is full of secrets.
+    /// The error never quotes the value: it contains secrets.
     fn secrets(&self) -> Result<Option<BTreeMap<String, Hidden>>, Failure> {
         let Some(text) = self.get("TANDEM_SECRETS") else {
             return Ok(None);

@@ -1,5 +1,4 @@
-//! `tandem.toml`. Unknown keys are refused: a misspelt setting must not be silently without
-//! effect.
+//! `tandem.toml`. Unknown keys are refused: a misspelt setting must not be silently ignored.
 
 use super::layer::Layer;
 use crate::failure::Failure;
@@ -26,7 +25,7 @@ pub(super) fn load(named: Option<PathBuf>) -> Result<Layer, Failure> {
 pub(super) fn parse(path: &Path, text: &str) -> Result<Layer, Failure> {
     let layer = toml::from_str::<Layer>(text).map_err(|error| {
         let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-        // The parser explains itself over several lines; one is asked for.
+        // The parser's message has several lines; errors are one line.
         let reason = error.message().replace('\n', " ");
         Failure::new(
             format!("{}:{line}:{column}: {reason}", path.display()),
@@ -43,7 +42,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, before[line_start..].chars().count() + 1)
 }
 
-/// Paths in the file mean what they mean where the file is, wherever the server is started.
+/// Paths in the file are relative to the file, not to the working directory.
 fn relative_to(base: &Path, mut layer: Layer) -> Layer {
     let rebase = |paths: Option<Vec<PathBuf>>| {
         paths.map(|paths| paths.iter().map(|path| base.join(path)).collect())

@@ -1,5 +1,5 @@
-//! What this host is called on the wire. Other hosts tell runs apart by it, so that two
-//! installations must not share one by accident.
+//! The protocol name of this host. Other hosts identify runs by it, so two installations must not
+//! share one by accident.
 
 use crate::failure::Failure;
 use url::Url;
@@ -27,7 +27,7 @@ fn is_name(id: &str) -> bool {
         && id.chars().all(inside)
 }
 
-/// Nothing but where it is: no credentials, no query.
+/// Without credentials and query.
 fn is_url(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\\' | '"' | '<' | '>');
     Url::parse(id).is_ok_and(|url| {

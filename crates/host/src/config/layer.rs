@@ -9,7 +9,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What one source says; `None` where it is silent.
+/// The settings of one source; `None` where it has none.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Layer {
@@ -29,16 +29,16 @@ pub(crate) struct Layer {
     pub(crate) memory: Option<MemoryLayer>,
     pub(crate) calls: Option<CallsLayer>,
     pub(crate) limits: Option<LimitsLayer>,
-    /// Groups of approvers every tenant has, by name.
+    /// Approver groups of every tenant, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
-    /// Models nodes may ask, by name.
+    /// Models that nodes may call, by name.
     pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
     /// Tool servers nodes may call, by name.
     pub(crate) mcp_servers: Option<BTreeMap<String, ToolServerLayer>>,
     pub(crate) confidence_floor: Option<f64>,
     pub(crate) escalation_interrupt_kind: Option<String>,
     pub(crate) execution_model_version: Option<u64>,
-    /// Whether unknown settings of nodes are errors.
+    /// Whether unknown node settings are errors.
     pub(crate) strict_documents: Option<bool>,
     pub(crate) connections: Option<ConnectionsLayer>,
     pub(crate) print_login_link: Option<bool>,
@@ -71,11 +71,11 @@ impl Switch {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemoryLayer {
-    /// Notes under one name above which the oldest become one; 0 for never.
+    /// Number of notes under one name above which the oldest are compacted; 0 for never.
     pub(crate) compact_above: Option<u64>,
 }
 
-/// Calls to the outside under way at once.
+/// Limits on concurrent outbound calls.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallsLayer {
@@ -95,8 +95,8 @@ impl CallsLayer {
 }
 
 impl Layer {
-    /// This layer where it speaks, else the one below. Lists are replaced, not joined: whoever
-    /// names directories names all of them.
+    /// This layer's value where it has one, else the value of the layer below. Lists are replaced,
+    /// not joined.
     pub(crate) fn over(self, below: Self) -> Self {
         Self {
             listen: self.listen.or(below.listen),
@@ -155,7 +155,7 @@ impl Layer {
             packs: unless_empty(&args.packs),
             host_id: args.host_id.clone(),
             public_url: args.public_url.clone(),
-            // A flag that is absent says nothing; it does not say no.
+            // An absent flag means "not set", not "off".
             test_seams: args.test_seams.then_some(true),
             log_format: args.log_format,
             secrets: None,
@@ -168,7 +168,7 @@ impl Layer {
             groups: None,
             models: None,
             mcp_servers: None,
-            // Operator policy: of the environment or the file, not of a command line.
+            // Operator policy: set by the environment or the file, not on the command line.
             confidence_floor: None,
             escalation_interrupt_kind: None,
             execution_model_version: None,

@@ -1,4 +1,4 @@
-//! How much one run may take.
+//! Limits of one run.
 
 use super::Environment;
 use crate::failure::Failure;
@@ -8,11 +8,11 @@ use tandem_runtime::Limits;
 
 const MIB: u64 = 1024 * 1024;
 const STATE_BYTES: RangeInclusive<u64> = MIB..=1024 * MIB;
-/// However much of it JSON has to escape, an event still fits into the store.
+/// An event fits into the store even if JSON escapes all of it.
 const EVENT_BYTES: RangeInclusive<u64> = MIB / 16..=10 * MIB;
 const DESCENDANTS: RangeInclusive<u64> = 1..=1_000_000;
 
-/// What one source says; `None` where it is silent.
+/// The settings of one source; `None` where it has none.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitsLayer {
@@ -40,7 +40,7 @@ impl LimitsLayer {
         }
     }
 
-    /// The bounds of a run under these settings.
+    /// The limits of a run under these settings.
     pub(super) fn limits(&self) -> Result<Limits, Failure> {
         let standard = Limits::default();
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);

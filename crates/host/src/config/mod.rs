@@ -1,5 +1,5 @@
-//! What a server is told: flags over environment over `tandem.toml` over defaults, checked before
-//! anything is opened. A value that cannot work stops the start with one line saying why.
+//! Server configuration: flags over environment over `tandem.toml` over defaults, validated before
+//! anything is opened. An invalid value stops the start with a one-line reason.
 //!
 //! Reads the environment through [`Environment`], so that precedence can be tested as a table.
 
@@ -42,10 +42,10 @@ use url::Url;
 
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7717";
 const DEFAULT_STORE: &str = "sqlite:tandem.db";
-/// Two make one; and a name holds ten thousand entries at most.
+/// Compaction needs two entries; a name holds at most ten thousand.
 const COMPACT_ABOVE: std::ops::RangeInclusive<u64> = 2..=9_000;
 
-/// A checked configuration.
+/// A validated configuration.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
@@ -55,44 +55,44 @@ pub(crate) struct Settings {
     pub(crate) agents: Vec<PathBuf>,
     /// Directories of packs whose nodes workflows may use.
     pub(crate) packs: Vec<PathBuf>,
-    /// What this host is called on the wire; made by the store where nobody says.
+    /// The protocol name of this host; `None` to use the one generated in the store.
     pub(crate) host_id: Option<String>,
     /// Without a trailing slash.
     pub(crate) public_url: Option<String>,
     pub(crate) test_seams: bool,
-    /// How far to move the test clock before anything is processed.
+    /// How far to move the test clock before any work is done.
     pub(crate) clock_advance_ms: i64,
     pub(crate) log_format: LogFormat,
-    /// Directives of the log filter, if any were given.
+    /// Directives of the log filter.
     pub(crate) log_filter: Option<String>,
     pub(crate) secrets: BTreeMap<String, Hidden>,
     pub(crate) api_key: Option<Hidden>,
     pub(crate) tenant2_api_key: Option<Hidden>,
-    /// Signs the audit log instead of a key kept in the store.
+    /// Signs the audit log; without it a key in the store is used.
     pub(crate) audit_key: Option<Hidden>,
     pub(crate) otel: Option<Otel>,
-    /// How long an ended run keeps its log.
+    /// How long the log of an ended run is kept.
     pub(crate) retention: Retention,
-    /// Bounds of every run.
+    /// Limits of every run.
     pub(crate) limits: Limits,
-    /// Calls to the outside under way at once.
+    /// Limits on concurrent outbound calls.
     pub(crate) calls: Calls,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
-    /// Models nodes may ask, by name.
+    /// Models that nodes may call, by name.
     pub(crate) models: BTreeMap<String, Model>,
     /// Tool servers nodes may call, by name.
     pub(crate) tools: BTreeMap<String, ToolServer>,
-    /// Whether there are agents, and when a supervisor's decision is put to a person and how.
+    /// Whether agents are enabled, and which supervisor decisions need a person.
     pub(crate) agent_policy: AgentPolicy,
-    /// Node types and hooks for conformance tests exist.
+    /// Conformance node types and hooks are enabled.
     pub(crate) conformance: bool,
-    /// Callers may ask where a run comes from.
+    /// The ancestry endpoint is served.
     pub(crate) ancestry: bool,
-    /// As given; what it means depends on the file descriptors there are.
+    /// Not yet resolved: the defaults depend on the available file descriptors.
     pub(crate) connections: ConnectionsLayer,
     /// Whether `serve` prints a link that signs into the console.
     pub(crate) print_login_link: bool,
-    /// Unknown settings of nodes are errors, not warnings.
+    /// Unknown node settings are errors, not warnings.
     pub(crate) strict_documents: bool,
 }
 
@@ -104,7 +104,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// A value that must not be printed with the rest of the configuration.
+/// A value that must not be printed with the configuration.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Hidden(pub(crate) String);
@@ -115,8 +115,8 @@ impl std::fmt::Debug for Hidden {
     }
 }
 
-/// Puts the layers together. `config` is the file the command line names, if it names one;
-/// without `read_file` no file is looked for.
+/// Merges the layers. `config` is the file named on the command line; without `read_file` no file
+/// is read.
 pub(crate) fn resolve(
     flags: Layer,
     config: Option<PathBuf>,
@@ -220,7 +220,7 @@ fn groups(groups: BTreeMap<String, Vec<String>>) -> Result<BTreeMap<String, Vec<
     Ok(groups)
 }
 
-/// Only where the store is, found as a server would find it.
+/// Only the path of the store, resolved like a server does.
 pub(crate) fn store(
     flag: Option<String>,
     config: Option<PathBuf>,
@@ -233,7 +233,7 @@ pub(crate) fn store(
     sqlite_path(file.store.as_deref().unwrap_or(DEFAULT_STORE))
 }
 
-/// Directories of packs a server here would take, or those the command line names.
+/// Pack directories: those of the command line, else those a server here would use.
 pub(crate) fn packs_of(flags: &[PathBuf], env: &Environment<'_>) -> Result<Vec<PathBuf>, Failure> {
     if !flags.is_empty() {
         return Ok(flags.to_vec());
@@ -243,14 +243,14 @@ pub(crate) fn packs_of(flags: &[PathBuf], env: &Environment<'_>) -> Result<Vec<P
     Ok(layer.packs.unwrap_or_default())
 }
 
-/// Whether a server here would refuse unknown settings of nodes.
+/// Whether a server here would refuse unknown node settings.
 pub(crate) fn strict_documents(env: &Environment<'_>) -> Result<bool, Failure> {
     let file = file::load(env.get("TANDEM_CONFIG").map(PathBuf::from))?;
     let layer = env.layer()?.over(file);
     Ok(layer.strict_documents.unwrap_or(true))
 }
 
-/// How long a server here would keep ended runs.
+/// The retention a server here would use.
 pub(crate) fn retention_of(
     config: Option<PathBuf>,
     env: &Environment<'_>,
@@ -260,7 +260,7 @@ pub(crate) fn retention_of(
     retention::retention(layer.retention_seconds, layer.retention.unwrap_or_default())
 }
 
-/// The file behind `sqlite:PATH`.
+/// The path in `sqlite:PATH`.
 pub(crate) fn sqlite_path(store: &str) -> Result<PathBuf, Failure> {
     let path = match store.split_once(':') {
         Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),

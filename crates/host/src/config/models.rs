@@ -1,4 +1,4 @@
-//! `[models.<id>]`: the models nodes may ask, by the operator's own names.
+//! `[models.<id>]`: the models that nodes may call, by the operator's names.
 
 use super::Hidden;
 use crate::failure::Failure;
@@ -9,10 +9,10 @@ use tandem_nodes::{ModelApi, SchemaMode, Script};
 use tandem_runtime::MOCK_PROVIDER;
 use url::Url;
 
-/// Providers of one host.
+/// Maximum number of providers.
 const MAX_MODELS: usize = 64;
 
-/// As it is written.
+/// The settings as written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelLayer {
@@ -20,9 +20,9 @@ pub(crate) struct ModelLayer {
     base_url: Option<String>,
     /// The id of a secret.
     key: Option<String>,
-    /// Of nodes that name none.
+    /// The default for nodes that name no model.
     model: Option<String>,
-    /// It may be at a loopback or private address.
+    /// The address may be loopback or private.
     #[serde(default)]
     allow_private: bool,
     #[serde(default)]
@@ -47,13 +47,13 @@ enum Schema {
 }
 
 impl ModelLayer {
-    /// Paths in the file mean what they mean where the file is.
+    /// Makes paths relative to the file.
     pub(super) fn relative_to(&mut self, base: &Path) {
         self.script = self.script.take().map(|script| base.join(script));
     }
 }
 
-/// A checked provider.
+/// A validated provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) default_model: Option<String>,
@@ -204,7 +204,7 @@ fn scripted(id: &str, layer: ModelLayer) -> Result<Model, Failure> {
         )
     })?;
     Ok(Model {
-        // A script answers whoever is asked for.
+        // A script answers for any model name.
         default_model: Some(layer.model.unwrap_or_else(|| "script".to_owned())),
         endpoint: ModelEndpoint::Scripted(script),
     })

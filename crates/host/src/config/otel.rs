@@ -5,7 +5,7 @@ use serde::Deserialize;
 use std::time::Duration;
 use url::Url;
 
-/// The interval that OpenTelemetry names as its default.
+/// The default of OpenTelemetry.
 const DEFAULT_INTERVAL_MS: u64 = 60_000;
 const INTERVAL_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 
@@ -13,9 +13,9 @@ const INTERVAL_MS: std::ops::RangeInclusive<u64> = 100..=3_600_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct OtelLayer {
     pub(crate) endpoint: Option<String>,
-    /// Used as it is, for traces only.
+    /// Used unchanged, for traces only.
     pub(crate) traces_endpoint: Option<String>,
-    /// Used as it is, for metrics only.
+    /// Used unchanged, for metrics only.
     pub(crate) metrics_endpoint: Option<String>,
     pub(crate) metrics_interval_ms: Option<u64>,
     pub(crate) protocol: Option<OtelProtocol>,
@@ -23,7 +23,7 @@ pub(crate) struct OtelLayer {
 
 impl OtelLayer {
     pub(super) fn over(self, below: Self) -> Self {
-        // An endpoint given above must not lose against a narrower one given below.
+        // A general endpoint in this layer must override a specific one in the layer below.
         let below = match self.endpoint {
             Some(_) => Self {
                 traces_endpoint: None,
@@ -42,7 +42,7 @@ impl OtelLayer {
     }
 }
 
-/// What is exported. At least one of the endpoints is given; both are complete addresses.
+/// The export settings. At least one of the endpoints is set; both are complete URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Otel {
     pub(crate) traces_endpoint: Option<String>,

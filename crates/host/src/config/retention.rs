@@ -1,4 +1,4 @@
-//! `[retention]`: how long ended runs keep their log, by workflow, by tenant, and for the rest.
+//! `[retention]`: how long the log of an ended run is kept, by workflow, by tenant, and by default.
 
 use crate::failure::Failure;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ const DAY: u64 = 24 * 3600;
 const DEFAULT_SECONDS: u64 = 30 * DAY;
 /// A century.
 const MAX_SECONDS: u64 = 100 * 31_557_600;
-/// Rules of one kind.
+/// Maximum number of rules of one kind.
 const MAX_RULES: usize = 1000;
 
-/// As it is written: `30d`, `12h`.
+/// The settings as written: `30d`, `12h`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetentionLayer {
@@ -24,7 +24,7 @@ pub(crate) struct RetentionLayer {
     workflows: BTreeMap<String, String>,
 }
 
-/// `seconds`, as `TANDEM_RETENTION_SECONDS` gives them, stand for the default.
+/// `seconds`, from `TANDEM_RETENTION_SECONDS`, is the default.
 pub(super) fn retention(seconds: Option<u64>, layer: RetentionLayer) -> Result<Retention, Failure> {
     let default = match (seconds, &layer.default) {
         (Some(seconds), _) => in_range(seconds).ok_or_else(|| {

@@ -35,8 +35,8 @@ fn flags_win_over_environment_over_file_over_defaults() {
         env: (&'static str, &'static str),
         file: &'static str,
         read: Read,
-        /// What is read with flag, environment and file; without the flag; with the file only;
-        /// with nothing.
+        /// The expected value with flag, environment and file; without the flag; with the file
+        /// only; with nothing.
         expected: [&'static str; 4],
     }
     let rows = [

@@ -1,4 +1,4 @@
-//! `[mcp_servers.<id>]`: the tool servers nodes may call, by the operator's own names.
+//! `[mcp_servers.<id>]`: the tool servers that nodes may call, by the operator's names.
 
 #[cfg(test)]
 mod tests;
@@ -10,22 +10,22 @@ use std::collections::BTreeMap;
 use tandem_nodes::UrlGuard;
 use url::Url;
 
-/// Servers of one host.
+/// Maximum number of servers.
 const MAX_SERVERS: usize = 64;
 
-/// As it is written.
+/// The settings as written.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolServerLayer {
     url: Option<String>,
     /// Sent as a bearer token.
     key: Option<Hidden>,
-    /// It may be at a loopback or private address.
+    /// The address may be loopback or private.
     #[serde(default)]
     allow_private: bool,
 }
 
-/// A checked server.
+/// A validated server.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolServer {
     pub(crate) url: Url,
@@ -33,7 +33,7 @@ pub(crate) struct ToolServer {
     pub(crate) guard: UrlGuard,
 }
 
-/// `TANDEM_MCP_SERVERS`. The message never quotes the value: it holds keys.
+/// Parses `TANDEM_MCP_SERVERS`. The error never quotes the value: it contains keys.
 pub(super) fn from_json(text: &str) -> Result<BTreeMap<String, ToolServerLayer>, Failure> {
     serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -48,7 +48,7 @@ pub(super) fn from_json(text: &str) -> Result<BTreeMap<String, ToolServerLayer>,
     })
 }
 
-/// `test_seams` lets servers be on this machine, without encryption.
+/// `test_seams` permits servers on this machine, without encryption.
 pub(super) fn tool_servers(
     layers: BTreeMap<String, ToolServerLayer>,
     test_seams: bool,

@@ -1,5 +1,5 @@
-//! The development key: made once, kept in a file only its owner can read, found there by the
-//! client commands.
+//! The development key: created once, stored in a file only its owner can read, and read from there
+//! by the client commands.
 
 use crate::client::DEV_KEY_FILE;
 use crate::failure::Failure;
@@ -9,7 +9,8 @@ use std::path::Path;
 use tandem_access::{Identity, Keyring, NewKey, Scope};
 use tandem_record::{Actor, Principal, TenantId, Timestamp};
 
-/// Makes the directory everything lives in, out of sight of version control: it holds a key.
+/// Creates the directory for all files of `tandem dev`, ignored by version control because it
+/// contains a key.
 pub(super) fn prepare_home(home: &Path) -> Result<(), Failure> {
     let made = private::create_dir_all(home).and_then(|()| {
         private::tighten(home, 0o700)?;
@@ -27,14 +28,14 @@ pub(super) fn prepare_home(home: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The key of the file, if it still opens something, else a new one.
+/// The key in the file, if it is still valid, else a new one.
 pub(super) async fn prepare(keyring: &Keyring, now: Timestamp) -> anyhow::Result<Identity> {
     let file = Path::new(DEV_KEY_FILE);
     if file.exists() {
         let _ = private::tighten(file, 0o600);
     }
     let saved = std::fs::read_to_string(file).unwrap_or_default();
-    // A store that was deleted and made anew learns the key again.
+    // If the store was deleted and created again, the key is imported again.
     if let Ok(record) = keyring.import(saved.trim(), developer(), now).await
         && record.revoked_at.is_none()
     {
@@ -61,7 +62,8 @@ fn developer() -> NewKey {
     }
 }
 
-/// Never readable by others, not even for a moment: the old file goes, the new one is born closed.
+/// The file is never readable by others: the old file is removed and the new one is created with
+/// private permissions.
 fn write_private(file: &Path, text: &str) -> io::Result<()> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

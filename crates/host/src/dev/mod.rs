@@ -1,5 +1,5 @@
-//! `tandem dev`: the same server, set up so that a newcomer sees something move at once. Keeps
-//! everything in `./.tandem`, which may be deleted at any time.
+//! `tandem dev`: the same server, with sample workflows and runs. Everything is stored in
+//! `./.tandem`, which may be deleted at any time.
 
 mod key;
 mod model;
@@ -21,7 +21,7 @@ pub(crate) fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
     settings
         .models
         .insert(model::NAME.to_owned(), model::model());
-    // What matters is printed; the log speaks up only when something is wrong.
+    // Important output is printed; the log shows only warnings and errors.
     serve::start_log(&settings, "warn")?;
     key::prepare_home(Path::new(HOME))?;
     serve::run(settings, async move |opened: &ServerContext| {
@@ -44,7 +44,7 @@ fn print_welcome(opened: &ServerContext, link: Option<&str>, open: bool) {
         Some(DEFAULT_LISTEN) => String::new(),
         _ => format!(" --url {url}"),
     };
-    // A closed stdout is no reason to stop serving.
+    // A closed stdout does not stop the server.
     let _ = output::line(format!(
         "Tandem is up. Sign in: {link}\n\
          \x20 decide a refund  tandem inbox list{elsewhere}\n\

@@ -1,9 +1,9 @@
-//! A model that needs no key and no network, for a newcomer's first workflows.
+//! A model that needs no key and no network, for first workflows.
 
 use crate::config::{Model, ModelEndpoint};
 use tandem_nodes::Script;
 
-/// What its nodes call the provider.
+/// The provider name in node settings.
 pub(super) const NAME: &str = "scripted";
 
 const SCRIPT: &str = r#"{
@@ -15,7 +15,7 @@ const SCRIPT: &str = r#"{
 }"#;
 
 pub(super) fn model() -> Model {
-    let script = Script::parse(SCRIPT).expect("the built-in script can be played");
+    let script = Script::parse(SCRIPT).expect("the built-in script is valid");
     Model {
         default_model: Some("script".to_owned()),
         endpoint: ModelEndpoint::Scripted(script),

@@ -1,4 +1,4 @@
-//! The workflows that come with `tandem dev`, and the runs it starts of them.
+//! The sample workflows of `tandem dev`, and the runs it starts of them.
 
 use crate::serve::workflows::{self, Source};
 use serde_json::json;
@@ -29,8 +29,8 @@ pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts sample runs: some that move, unless one still does from last time, and one that waits
-/// for its reader, unless something waits already.
+/// Starts sample runs: some that are active, unless one of the last start still is, and one that
+/// waits for a person, unless a run waits already.
 pub(super) async fn start_sample_runs(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
     if !has_open_interrupt(runtime, caller).await? {
         let asking = sample(caller, "refund", Object::new());

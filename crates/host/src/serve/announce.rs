@@ -1,4 +1,4 @@
-//! What a server says when it is up.
+//! Messages of a server when it is ready.
 
 use super::ServerContext;
 use crate::config::LogFormat;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
 use tandem_access::Identity;
 
-/// Where a browser or client reaches this server.
+/// The URL of this server for browsers and clients.
 pub(crate) fn base_url(opened: &ServerContext) -> String {
     match &opened.settings.public_url {
         Some(url) => url.clone(),
@@ -15,7 +15,7 @@ pub(crate) fn base_url(opened: &ServerContext) -> String {
     }
 }
 
-/// An address that stands for all of the machine's is reached over loopback.
+/// An unspecified address (all interfaces) is replaced by loopback.
 fn local_url(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -31,7 +31,8 @@ pub(crate) fn login_link(opened: &ServerContext, caller: Identity) -> String {
     format!("{}/console/login?code={}", base_url(opened), code.expose())
 }
 
-/// The login link goes to people only: logs are kept and shipped, and a link is a credential.
+/// The login link is printed only to stdout: logs are stored and shipped, and a link is a
+/// credential.
 pub(super) fn serving(opened: &ServerContext, link: Option<&str>, began: Instant) {
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(ms, "ready in {ms} ms");
@@ -40,7 +41,7 @@ pub(super) fn serving(opened: &ServerContext, link: Option<&str>, began: Instant
         LogFormat::Json => {
             tracing::info!(address, "listening on {address}");
             if let Some(link) = link {
-                // A closed stdout is no reason to stop serving.
+                // A closed stdout does not stop the server.
                 let _ = output::line(link);
             }
         }

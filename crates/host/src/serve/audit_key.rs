@@ -1,5 +1,5 @@
-//! The key that seals the audit log: the operator's, or one made once and kept in the store. A log
-//! has one key for life, so that one public key checks all of it.
+//! The key that seals the audit log: the operator's, or one generated once and stored. A log has
+//! one key forever, so that one public key verifies all of it.
 
 use super::open::store_open_failure;
 use crate::config::Hidden;

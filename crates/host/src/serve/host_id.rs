@@ -1,11 +1,11 @@
-//! What this host is called where the operator does not say: made once for an installation and kept
-//! in its store. A backup and an export of everything carry it along, because what is restored or
-//! imported is the same installation elsewhere.
+//! The protocol name of this host if the operator sets none: generated once per installation and
+//! stored. A backup and a full export contain it, because a restored or imported store is the same
+//! installation.
 
 use anyhow::Context as _;
 use tandem_store::SettingsStore;
 
-/// Name of the setting that keeps it.
+/// Name of the setting.
 const NAME: &str = "host.id";
 
 pub(super) async fn obtain<S: SettingsStore + ?Sized>(

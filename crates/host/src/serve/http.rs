@@ -1,4 +1,4 @@
-//! The doors of the API in this process: what they are built from, how they open and close.
+//! The HTTP API of this process: its configuration, start and shutdown.
 
 use super::connections;
 use super::{ServerContext, links, packs};
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A browser left alone for this long signs in again.
+/// A console session ends after this idle time.
 const SESSION_IDLE_MS: u64 = 12 * 3600 * 1000;
 
 pub(super) struct HttpServer {
@@ -80,7 +80,7 @@ async fn fixtures(opened: &ServerContext) -> anyhow::Result<Vec<String>> {
 }
 
 impl HttpServer {
-    /// Resolves only if serving breaks down by itself.
+    /// Resolves only if serving fails.
     pub(super) async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.serving).await {
             Ok(()) => anyhow::anyhow!("nobody asked it to"),
@@ -88,7 +88,8 @@ impl HttpServer {
         }
     }
 
-    /// Stops accepting, lets requests and streams end, and cuts off what does not in time.
+    /// Stops accepting, waits for requests and streams to end, and aborts the rest after
+    /// `patience`.
     pub(super) async fn close(mut self, patience: Duration) {
         self.stopping.send_replace(true);
         if self.serving.is_finished() {
@@ -98,7 +99,7 @@ impl HttpServer {
             .await
             .is_err()
         {
-            tracing::warn!("connections that did not end in time are cut off");
+            tracing::warn!("connections that did not end in time are aborted");
             self.serving.abort();
         }
     }

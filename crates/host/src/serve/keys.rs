@@ -1,4 +1,4 @@
-//! The first keys of a server: those the operator gives, or one it makes itself.
+//! The first keys of a server: configured by the operator, or generated.
 
 use super::ServerContext;
 use crate::config::Hidden;
@@ -10,8 +10,8 @@ use tandem_store::KeyRecord;
 
 const BOOTSTRAP: &str = "bootstrap";
 
-/// Whom the console's first visitor acts as: the configured key, else the most_scoped key of the
-/// store, else one made now.
+/// The identity of the console's first visitor: the configured key, else the key in the store with
+/// the most scopes, else a new key.
 pub(super) async fn prepare(opened: &ServerContext) -> anyhow::Result<Option<Identity>> {
     let settings = &opened.settings;
     let configured = import_configured(opened).await?;
@@ -43,7 +43,7 @@ pub(super) async fn prepare(opened: &ServerContext) -> anyhow::Result<Option<Ide
     Ok(Some(Identity::of_key(&record)))
 }
 
-/// Makes the keys of the environment known. The answer is who holds the main one, or the other.
+/// Imports the keys of the environment. Returns the identity of the main key, or of the other.
 pub(super) async fn import_configured(opened: &ServerContext) -> anyhow::Result<Option<Identity>> {
     let settings = &opened.settings;
     if settings.api_key.is_some() && settings.api_key == settings.tenant2_api_key {
@@ -90,11 +90,11 @@ async fn import(
     })?;
     if record.tenant.as_str() != tenant {
         let other = &record.tenant;
-        tracing::warn!("{variable} is known already, as a key of tenant {other}");
+        tracing::warn!("{variable} is already a key of tenant {other}");
     }
     if !is_usable(&record, now) {
         let id = &record.key_id;
-        tracing::warn!("{variable} was revoked or has expired ({id}); it opens nothing");
+        tracing::warn!("{variable} was revoked or has expired ({id}); it gives no access");
     }
     Ok(record)
 }

@@ -1,11 +1,11 @@
-//! The log, on stderr: for a person by default, as JSON lines for machines.
+//! The log, on stderr: as text by default, or as JSON lines.
 
 use crate::config::{LogFormat, Settings};
 use crate::failure::Failure;
 use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 
-/// `default` is the filter when the environment names none.
+/// `default` is the filter when the environment sets none.
 pub(crate) fn start(settings: &Settings, default: &str) -> Result<(), Failure> {
     let directives = settings.log_filter.as_deref().unwrap_or(default);
     let filter = EnvFilter::try_new(directives).map_err(|error| {

@@ -1,4 +1,4 @@
-//! What a server does now and then without being asked.
+//! Periodic background tasks of a server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use tandem_record::Timestamp;
 use tandem_runtime::Runtime;
 use tandem_runtime::audit::{AuditSigner, CHECKPOINT_ENTRIES, SealError};
 
-/// As long as the API promises to repeat an answer.
+/// How long the API promises to replay a response.
 const IDEMPOTENCY_RETENTION_MS: i64 = 24 * 3600 * 1000;
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
-/// Removed in one transaction, so that writers never wait long.
+/// Rows removed in one transaction, so that writers do not wait long.
 const AT_ONCE: usize = 1000;
 
-/// How often the audit log is looked at. Checkpoints are cut where they belong however late they
-/// are made, so this bounds only how long entries go without one.
+/// Time between two checks of the audit log. Checkpoint boundaries do not depend on when they are
+/// created, so this only limits how long entries stay unsealed.
 const SEAL_INTERVAL: Duration = Duration::from_secs(2);
-/// The same while the log grows fast: many entries sealed at once would hold up everybody else.
+/// The same while the log grows fast: sealing many entries at once would delay other work.
 const FAST_SEAL_INTERVAL: Duration = Duration::from_millis(100);
-/// Entries between two looks from which on it does.
+/// Entries since the last check from which on the log grows fast.
 const FAST_GROWTH_ENTRIES: u64 = CHECKPOINT_ENTRIES / 10;
 
-/// Seals the audit log as it grows. What is broken is left unsealed, and said once.
+/// Seals the audit log as it grows. A broken log is not sealed; that is logged once.
 pub(super) async fn seal_audit(runtime: Runtime, audit_signer: Arc<AuditSigner>) {
     let mut reported = None;
     let mut pause = SEAL_INTERVAL;
@@ -41,14 +41,14 @@ pub(super) async fn seal_audit(runtime: Runtime, audit_signer: Arc<AuditSigner>)
             }
             Err(broken @ SealError::Chain { at_seq }) => {
                 if reported.replace(at_seq) != Some(at_seq) {
-                    tracing::error!("{broken}; `tandem audit verify` tells more");
+                    tracing::error!("{broken}; run `tandem audit verify` for details");
                 }
             }
         }
     }
 }
 
-/// Forgets answers to idempotency keys once nobody may ask for them any more.
+/// Deletes expired idempotency records.
 pub(super) async fn expire_idempotency_records(runtime: Runtime) {
     loop {
         tokio::time::sleep(EXPIRY_INTERVAL).await;
@@ -58,7 +58,7 @@ pub(super) async fn expire_idempotency_records(runtime: Runtime) {
                 Ok(removed) if removed >= AT_ONCE as u64 => {}
                 Ok(_) => break,
                 Err(fault) => {
-                    tracing::warn!(%fault, "old idempotency answers could not be removed");
+                    tracing::warn!(%fault, "expired idempotency records could not be removed");
                     break;
                 }
             }

@@ -1,7 +1,7 @@
-//! `tandem serve`: opens everything, serves until told to stop, closes everything.
+//! `tandem serve`: opens everything, serves until a signal, closes everything.
 //!
 //! The address is bound first, so that a second server fails at once and an early client waits
-//! instead of being refused; nothing is answered before the store is open and the workflows are
+//! instead of being refused. No request is answered before the store is open and the workflows are
 //! registered.
 
 mod announce;
@@ -40,9 +40,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// How long open connections may take to end after a signal.
+/// Time for open connections to end after a signal.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long effects under way may take to end after that.
+/// Time for running effects to end after that.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
@@ -51,21 +51,21 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = config::resolve(flags, args.config, true, &Environment::of_process())?;
     start_log(&settings, "info")?;
     run(settings, async move |opened: &ServerContext| {
-        // A start that fails must not have made a key: it is shown only once.
+        // If the start fails, no key may have been created: its secret is shown only once.
         register_workflows(opened).await?;
         let caller = keys::prepare(opened).await?;
         if !opened.settings.agents.is_empty() {
             tracing::warn!("agents are not served by this version; --agents has no effect");
         }
         Ok(Ready {
-            // A link that signs in with every scope is a credential in a terminal.
+            // A login link with every scope is a credential, so it is printed only on request.
             caller: caller.filter(|_| opened.settings.print_login_link),
             announce: Box::new(move |opened, link| announce::serving(opened, link, began)),
         })
     })
 }
 
-/// Registers the keys of the environment, for a server that has one of its own besides.
+/// Imports the keys of the environment, for a server that has its own key as well.
 pub(crate) async fn import_keys(opened: &ServerContext) -> anyhow::Result<()> {
     keys::import_configured(opened).await.map(drop)
 }
@@ -74,25 +74,25 @@ pub(crate) async fn register_workflows(opened: &ServerContext) -> anyhow::Result
     workflows::register_directories(&opened.runtime, &opened.settings.workflows).await
 }
 
-/// Says that the server is up; gets the console's login link, if anybody can log in.
+/// Reports that the server is ready; gets the console's login link, if there is one.
 type Announce = Box<dyn FnOnce(&ServerContext, Option<&str>) + Send>;
 
-/// What a kind of server has when it may be served.
+/// What `serve` or `dev` has prepared before serving starts.
 pub(crate) struct Ready {
-    /// On whose behalf the console's first visitor acts.
+    /// The identity of the console's first visitor.
     pub(crate) caller: Option<Identity>,
     pub(crate) announce: Announce,
 }
 
-/// Tasks a thread runs between two looks at the queue they share. What became durable comes in there,
-/// from the store's own thread: answers go out before much new work is begun.
+/// Tasks a worker thread runs between two checks of the global queue. Commit results arrive there,
+/// from the store's thread, so that responses are sent before much new work is started.
 const GLOBAL_QUEUE_INTERVAL: u32 = 4;
 
-/// How much less processor time the thread of large requests gets than the others when both want it.
+/// The niceness of the thread for large requests: it gets less processor time than the others.
 #[cfg(target_os = "linux")]
 const LARGE_REQUEST_NICENESS: i32 = 10;
 
-/// Opens, prepares, serves, closes. `prepare` is where `serve` and `dev` differ.
+/// Opens, prepares, serves, closes. `serve` and `dev` differ in `prepare`.
 pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
 where
     P: AsyncFnOnce(&ServerContext) -> anyhow::Result<Ready>,
@@ -116,7 +116,7 @@ where
         };
         let (opened, listener, ready) = tokio::select! {
             started = start => started?,
-            // Nothing was promised to anybody yet.
+            // No request was accepted yet.
             () = signals.next() => return Ok(ExitCode::SUCCESS),
         };
         until_stopped(
@@ -128,19 +128,20 @@ where
         )
         .await
     });
-    // Threads that still read files must not hold the process.
+    // Threads that still read files must not block the exit.
     large_requests.shutdown_background();
     threads.shutdown_background();
     code
 }
 
-/// One thread of low priority: large requests use what small ones leave.
+/// One thread with low priority: large requests use the processor time that others leave.
 fn large_request_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("large-requests")
         .on_thread_start(|| {
-            // Linux counts niceness by thread. Where it cannot be changed the thread is like the others.
+            // On Linux niceness is per thread. If it cannot be changed, the thread has normal
+            // priority.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(LARGE_REQUEST_NICENESS);
         })
@@ -174,10 +175,10 @@ async fn until_stopped(
         () = signals.next() => None,
         ended = http_server.ended() => Some(ended),
     };
-    tracing::info!("stopping: no new connections; finishing what is under way");
+    tracing::info!("stopping: no new connections; finishing open requests");
     tokio::spawn(async move {
         signals.next().await;
-        tracing::warn!("stopped a second time: leaving at once");
+        tracing::warn!("second stop signal: exiting at once");
         std::process::exit(1);
     });
     http_server.close(DRAIN_TIMEOUT).await;

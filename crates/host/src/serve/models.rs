@@ -1,11 +1,11 @@
-//! The configured models, as the runtime knows them and as they are called.
+//! The configured models, for the runtime and for calls.
 
 use super::open::guard;
 use crate::config::{Model, ModelEndpoint, Settings};
 use tandem_nodes::{CallLimits, ClientError, HostedProvider, ModelCaller, UrlGuard};
 use tandem_runtime::{MOCK_PROVIDER, Provider, Providers};
 
-/// Who may be asked. The one that answers by program is there only for tests.
+/// The configured providers. The programmable mock is included only for tests.
 pub(super) fn providers(settings: &Settings) -> Providers {
     let configured = settings.models.iter().map(|(id, model)| {
         let provider = Provider {
@@ -24,7 +24,7 @@ pub(super) fn providers(settings: &Settings) -> Providers {
     configured.chain(mock).collect()
 }
 
-/// How they are called.
+/// The clients of the providers.
 pub(super) fn models(settings: &Settings) -> Result<ModelCaller, ClientError> {
     let mut models = ModelCaller::default();
     for (id, Model { endpoint, .. }) in &settings.models {

@@ -1,4 +1,4 @@
-//! What a server holds open: its address, its store, its runtime.
+//! The resources of a server: its address, its store, its runtime.
 
 use super::audit_key;
 use super::connections::raise_descriptor_limit;
@@ -25,12 +25,12 @@ use tandem_store_sqlite::{Options, SqliteStore};
 use tandem_wasm::Packs;
 use tokio::net::TcpListener;
 
-/// A printed link is clicked soon or never.
+/// Lifetime of a printed login link.
 const LOGIN_CODE_MS: u64 = 30 * 60 * 1000;
 
 pub(crate) struct ServerContext {
     pub(crate) settings: Settings,
-    /// What this host is called on the wire.
+    /// The protocol name of this host.
     pub(crate) host_id: String,
     pub(crate) connections: Connections,
     pub(crate) runtime: Runtime,
@@ -38,9 +38,9 @@ pub(crate) struct ServerContext {
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) audit_signer: Arc<AuditSigner>,
     pub(crate) metrics: Arc<HttpMetrics>,
-    /// Packs whose nodes may be called, where they are taken.
+    /// Packs whose nodes may be called; `None` if none are configured.
     pub(crate) packs: Option<Arc<Packs>>,
-    /// Where clients of this machine connect.
+    /// The listen address, for local clients.
     pub(crate) address: SocketAddr,
 }
 
@@ -140,12 +140,12 @@ async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
             )
         })?;
     }
-    // Opening checks and migrates the file, which may take a while.
+    // Opening checks and migrates the file, which may take long.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path, Options::default()));
     Ok(opened.await?.map_err(store_open_failure)?)
 }
 
-/// The store's own words say what to do; here they get their kind.
+/// Converts a store fault; its message already says what to do.
 pub(super) fn store_open_failure(fault: Fault) -> Failure {
     let next = match fault.code {
         "locked" => "Only one tandem may use a store.",
@@ -160,7 +160,7 @@ pub(super) fn store_open_failure(fault: Fault) -> Failure {
     )
 }
 
-/// Wall time; with test seams, moved as far as tests moved it before and want it moved now.
+/// The system clock; with test seams, moved as tests moved it before and as configured now.
 async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<SystemClock> {
     if !settings.test_seams {
         return Ok(SystemClock::default());
@@ -178,7 +178,7 @@ async fn clock(settings: &Settings, store: &SqliteStore) -> anyhow::Result<Syste
     Ok(SystemClock::shifted(offset))
 }
 
-/// What may be called from here, by nodes and for webhooks.
+/// The rule for outbound addresses, for nodes and webhooks.
 pub(super) fn guard(settings: &Settings) -> UrlGuard {
     UrlGuard {
         allow_private: settings.test_seams,
@@ -202,7 +202,7 @@ fn performer(settings: &Settings, packs: Option<&Arc<Packs>>) -> anyhow::Result<
         .with_packs(packs))
 }
 
-/// Keys given by the environment are secrets too: an operator's choice need not look like one.
+/// Keys from the environment are redacted too, because an operator's key may have any format.
 fn redactor(settings: &Settings) -> Redactor {
     let secrets = settings.secrets.iter();
     let secrets = secrets.map(|(id, value)| (id.as_str(), value.0.as_str()));

@@ -1,5 +1,5 @@
-//! The operator's packs, loaded at the start. A bad one is reported and the others load, as with
-//! workflows.
+//! The operator's packs, loaded at the start. An invalid pack is reported and the others are
+//! loaded.
 
 use crate::config::Settings;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use tandem_wasm::{
 };
 use tandem_wire::v1::capabilities::WasmPacks;
 
-/// What a server may call; nothing where the operator named no directory.
+/// The packs a server may call; `None` without a configured directory.
 pub(super) fn load(settings: &Settings) -> Result<Option<Arc<Packs>>, Failure> {
     if settings.packs.is_empty() && !settings.test_seams {
         return Ok(None);
@@ -30,7 +30,7 @@ pub(super) fn load(settings: &Settings) -> Result<Option<Arc<Packs>>, Failure> {
     Ok(Some(Arc::new(packs)))
 }
 
-/// The packs of directories, and a line for each that is not one.
+/// The packs in the directories, and an error line for each invalid one.
 pub(crate) fn from_directories(directories: &[PathBuf]) -> Result<(Packs, Vec<String>), Failure> {
     let mut packs = Packs::new(PackLimits::default());
     let refused = load_directories(&mut packs, directories).map_err(|(directory, error)| {
@@ -52,7 +52,7 @@ pub(crate) fn from_directories(directories: &[PathBuf]) -> Result<(Packs, Vec<St
     Ok((packs, messages))
 }
 
-/// The types documents may use and runs may meet.
+/// The node types of packs.
 pub(crate) fn types(packs: Option<&Packs>) -> PackTypes {
     let types = packs.into_iter().flat_map(Packs::types);
     let types_by_id = types.map(|info| {
@@ -66,7 +66,7 @@ pub(crate) fn types(packs: Option<&Packs>) -> PackTypes {
     types_by_id.collect()
 }
 
-/// What discovery says of them.
+/// The packs as advertised in discovery.
 pub(super) fn advertised(packs: &Packs) -> WasmPacks {
     let limits = packs.limits();
     WasmPacks {

@@ -1,4 +1,4 @@
-//! Being told to stop: SIGTERM from a supervisor, Ctrl-C from a person.
+//! Stop signals: SIGTERM from a supervisor, Ctrl-C from a person.
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -11,7 +11,7 @@ pub(super) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// From here on the process ends only when it decides to.
+    /// After this call, signals no longer end the process by themselves.
     pub(super) fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

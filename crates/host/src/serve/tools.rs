@@ -1,15 +1,15 @@
-//! The configured tool servers, as the runtime knows them and as they are called.
+//! The configured tool servers, for the runtime and for calls.
 
 use crate::config::Settings;
 use tandem_nodes::{CallLimits, ClientError, McpServer, McpServers};
 use tandem_runtime::ToolServers;
 
-/// Who may be called.
+/// The configured servers.
 pub(super) fn tool_servers(settings: &Settings) -> ToolServers {
     settings.tools.keys().cloned().collect()
 }
 
-/// How they are called.
+/// The clients of the servers.
 pub(super) fn mcp_servers(settings: &Settings) -> Result<McpServers, ClientError> {
     let mut servers = McpServers::default();
     for (id, server) in &settings.tools {

@@ -1,22 +1,22 @@
-//! Deliveries to webhooks: the projection's words, signed with the subscription's secret, sent
-//! through the guarded client. Announcements to callbacks: the same client and the same words, with a
-//! link that is signed for this attempt and kept nowhere.
+//! Webhook deliveries: projected events, signed with the subscription's secret, sent through the
+//! guarded client. Callback notifications: the same client and projection, with a link that is
+//! signed for this attempt and not stored.
 
 use super::links;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_access::{
-    Keyring, LinkClaims, LinkIntent, LinkSigner, WebhookKeys, signature, signed_time,
+    Keyring, LinkClaims, LinkIntent, LinkSigner, Scope, WebhookKeys, signature, signed_time,
 };
 use tandem_nodes::{UrlGuard, WebhookCaller};
-use tandem_record::{Event, Partition, Timestamp, TraceContext, Webhook, WebhookId};
-use tandem_runtime::{Announcement, WebhookDelivery, WebhookSender};
+use tandem_record::{Event, Owner, Partition, Timestamp, TraceContext, Webhook, WebhookId};
+use tandem_runtime::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 use tandem_store::{Fault, SettingsStore as _};
 use tandem_store_sqlite::SqliteStore;
 use tandem_wire::v1::{callback, project, webhook};
 
-/// Name of the setting that keeps the key secrets are derived from.
+/// Name of the setting with the key that secrets are derived from.
 const KEY: &str = "webhooks.key";
 
 pub(super) struct HttpWebhookSender {
@@ -24,12 +24,12 @@ pub(super) struct HttpWebhookSender {
     keys: WebhookKeys,
     keyring: Arc<Keyring>,
     links: LinkSigner,
-    /// Where this host is reached; without it a link is a path.
+    /// The public URL of this host; without it a link is a path.
     base: String,
 }
 
 impl HttpWebhookSender {
-    /// The key is made once and kept, so that secrets outlive a restart.
+    /// The key is generated once and stored, so that secrets stay the same after a restart.
     pub(super) async fn open(
         store: &SqliteStore,
         keyring: Arc<Keyring>,
@@ -65,7 +65,7 @@ impl HttpWebhookSender {
         if overlap {
             headers.push((webhook::NEXT_SIGNATURE, sign(hook.generation)));
         }
-        // The same for every attempt, for receivers that know the header.
+        // The same for every attempt, so that receivers can detect repetitions.
         headers.push(("Idempotency-Key", delivery.id()));
         headers
     }
@@ -102,7 +102,7 @@ impl WebhookSender for HttpWebhookSender {
     }
 
     async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault> {
-        // One registered before its maker was kept has nobody to ask.
+        // Old webhooks have no recorded creator to check.
         let Some(by) = &webhook.created_by else {
             return Ok(true);
         };
@@ -110,7 +110,25 @@ impl WebhookSender for HttpWebhookSender {
             tenant: webhook.tenant.clone(),
             workspace: webhook.workspace.clone(),
         };
-        self.keyring.may_read_runs(by, &of, now).await
+        self.keyring
+            .holds_scope(by, Scope::RunsRead, &of, now)
+            .await
+    }
+
+    async fn starter_access(&self, owner: &Owner, now: Timestamp) -> Result<StarterAccess, Fault> {
+        let Some(by) = &owner.principal else {
+            return Ok(StarterAccess {
+                may_read: false,
+                may_answer: false,
+            });
+        };
+        let (keys, of) = (&self.keyring, Partition::from(owner));
+        Ok(StarterAccess {
+            may_read: keys.holds_scope(by, Scope::RunsRead, &of, now).await?,
+            may_answer: keys
+                .holds_scope(by, Scope::ApprovalsRespond, &of, now)
+                .await?,
+        })
     }
 
     async fn deliver(&self, delivery: &WebhookDelivery<'_>) -> Result<String, String> {
@@ -130,7 +148,13 @@ impl WebhookSender for HttpWebhookSender {
 
     async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
         let intent = LinkIntent::of(asked.may_answer);
-        let claims = LinkClaims::for_interrupt(asked.run, asked.question, intent, asked.sent_at);
+        let claims = LinkClaims::for_interrupt(
+            asked.run,
+            asked.question,
+            intent,
+            asked.issued_to,
+            asked.sent_at,
+        );
         let link = project::SignedLink {
             token: self.links.sign(&claims),
             expires_at: claims.expires_at,

@@ -1,5 +1,5 @@
-//! Registering the operator's workflow documents. A bad one is reported and the others load; one
-//! that has not changed since the last start costs a hash.
+//! Registers the operator's workflow documents. An invalid document is reported and the others are
+//! loaded; for an unchanged one only a hash is computed.
 
 use crate::documents;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tandem_record::{DefinitionHash, MAX_NESTING, TenantId, nests_deeper};
 use tandem_runtime::{ChildReference, Permissions, Problem, RegisterError, Registration, Runtime};
 
-/// Registrations under way at once; the store writes them together.
+/// Concurrent registrations; the store commits them together.
 const AT_ONCE: usize = 64;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn read(directory: &Path) -> Result<Vec<Source>, Failure> {
         let text = std::fs::read(&file).map_err(|error| unreadable(&file, error))?;
         sources.push(Source {
             origin: file.display().to_string(),
-            // What is not UTF-8 is not JSON either and is refused as such.
+            // Text that is not UTF-8 is not JSON either and is refused as such.
             text: String::from_utf8_lossy(&text).into_owned(),
         });
     }
@@ -77,7 +77,7 @@ fn read(directory: &Path) -> Result<Vec<Source>, Failure> {
 
 /// Registers documents for every tenant.
 pub(crate) async fn register(runtime: &Runtime, sources: Vec<Source>) -> anyhow::Result<Loaded> {
-    // No tenant has this name, so what it sees is what everybody sees.
+    // No tenant has this name, so it sees only shared documents.
     let everybody = runtime.workflows(&TenantId::new("").into()).await?;
     let known: HashMap<String, DefinitionHash> = everybody
         .into_iter()
@@ -128,7 +128,7 @@ pub(crate) async fn register(runtime: &Runtime, sources: Vec<Source>) -> anyhow:
                     Registration::Created | Registration::Changed => loaded.registered += 1,
                     Registration::Unchanged => loaded.unchanged += 1,
                 }
-                // Documents come in any order: a child may be the next one.
+                // Documents come in any order: a child may follow its parent.
                 let children = report.unknown_children.iter();
                 let children = children.filter(|c| !origins.contains_key(c.workflow.as_str()));
                 let children: Vec<Problem> = children.map(ChildReference::unknown).collect();

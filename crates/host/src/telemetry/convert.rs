@@ -1,4 +1,4 @@
-//! From the projection's spans to the exporter's.
+//! Converts the projection's spans to those of the exporter.
 
 use opentelemetry::trace::{
     SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tandem_record::Timestamp;
 use tandem_wire::v1::spans::{Span, SpanStatus};
 
-/// `None` for spans that have not ended or whose ids are not ids.
+/// `None` for spans that have not ended or have invalid ids.
 pub(super) fn span_data(span: Span) -> Option<SpanData> {
     let end_time = system_time(span.ended_at?);
     let parent_span_id = match &span.parent_span_id {
@@ -30,7 +30,7 @@ pub(super) fn span_data(span: Span) -> Option<SpanData> {
     Some(SpanData {
         span_context: context,
         parent_span_id,
-        // The run's span alone may hang from somewhere else.
+        // Only the run's span can have a parent on another host.
         parent_span_is_remote: span.name == "openwop.run" && span.parent_span_id.is_some(),
         span_kind: match span.kind {
             "server" => SpanKind::Server,
@@ -57,14 +57,14 @@ pub(super) fn span_data(span: Span) -> Option<SpanData> {
     })
 }
 
-/// The sampled flag of a trace parent; an unreadable one says nothing against recording.
+/// The sampled flag of a trace parent; an unreadable one counts as sampled.
 pub(super) fn is_sampled(traceparent: &str) -> bool {
     let flags = traceparent.split('-').nth(3);
     let flags = flags.and_then(|hex| u8::from_str_radix(hex, 16).ok());
     flags.is_none_or(|flags| flags & 1 == 1)
 }
 
-/// Attributes are scalars; anything else has no place in a span.
+/// Span attributes are scalars; other values are dropped.
 fn attribute((name, value): (String, Value)) -> Option<KeyValue> {
     Some(match value {
         Value::String(text) => KeyValue::new(name, text),

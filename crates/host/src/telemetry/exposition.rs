@@ -1,5 +1,5 @@
-//! Reads the OpenMetrics text that this process writes for `/metrics`, so that both ways out tell the
-//! same numbers. Only what our own encoder writes is understood; other lines are left out.
+//! Parses the OpenMetrics text that this process writes for `/metrics`, so that both exports have
+//! the same numbers. Only the format of our own encoder is supported; other lines are ignored.
 
 /// One metric with its series.
 #[derive(Debug, Default, PartialEq)]
@@ -58,7 +58,7 @@ fn describe(line: &str, metrics: &mut Vec<Metric>) {
             ..Metric::default()
         });
     }
-    let metric = metrics.last_mut().expect("one was only just added");
+    let metric = metrics.last_mut().expect("a metric was added above");
     match (what, rest) {
         ("HELP", help) => metric.help = help.trim_end_matches('.').to_owned(),
         ("UNIT", unit) => metric.unit = Some(unit.to_owned()),

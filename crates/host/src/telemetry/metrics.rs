@@ -1,4 +1,4 @@
-//! The process's metrics, sent at an interval. They are read from the same registry as `/metrics`, under
+//! Exports the metrics at an interval. They are read from the same registry as `/metrics` and get
 //! the protocol's names: `openwop_run_duration_seconds` becomes `openwop.run.duration` in `s`.
 
 use super::exposition::{self, Kind, Metric, Sample};
@@ -23,7 +23,7 @@ use tandem_runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A collector that takes longer than this has lost the export.
+/// An export that takes longer is dropped.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
 
@@ -77,7 +77,7 @@ pub(super) fn start(
 impl Export {
     async fn attempt(&mut self) {
         let outcome = self.send().await;
-        // Trouble is logged when it begins, not at every interval.
+        // A failure is logged when it begins, not at every interval.
         if let Err(error) = &outcome
             && !self.failing
         {
@@ -124,7 +124,7 @@ impl Export {
     }
 }
 
-/// Start of counting and now, in nanoseconds.
+/// Start of counting and current time, in nanoseconds.
 type Times = (u64, u64);
 
 fn converted(metric: &Metric, times: Times) -> OtlpMetric {
@@ -193,7 +193,7 @@ fn histograms(metric: &Metric, (began, now): Times) -> Vec<HistogramDataPoint> {
             "_sum" => point.sum = Some(sample.value),
             "_count" => point.count = whole(sample.value),
             "_bucket" => {
-                // The text counts everything up to a bound, OTLP what lies between two.
+                // In the text a bucket includes all lower ones; in OTLP it does not.
                 let below: u64 = point.bucket_counts.iter().sum();
                 point
                     .bucket_counts
@@ -218,7 +218,7 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Labels as attributes, under the protocol's names where it has one.
+/// Labels as attributes, with the protocol's names where they exist.
 fn labels(metric: &Metric, labels: &[(String, String)]) -> Vec<KeyValue> {
     let named = |name: &str| match (metric.name.as_str(), name) {
         ("openwop_run_completed", "status") => "openwop.run_status".to_owned(),

@@ -1,5 +1,5 @@
-//! What leaves for an OpenTelemetry collector: spans of ended runs and the process's metrics, as OTLP
-//! over HTTP. Best effort: what a slow or absent collector does not take is dropped.
+//! Export to an OpenTelemetry collector: spans of ended runs and the process's metrics, as OTLP
+//! over HTTP. Best effort: data that a slow or absent collector does not accept is dropped.
 
 mod convert;
 mod exposition;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long the last exports may take when the server stops.
+/// Time limit for the last exports when the server stops.
 const FINAL_EXPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The exporting tasks of this process.
@@ -22,12 +22,12 @@ pub(crate) struct Exporter {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Starts exporting, if the configuration asks for it.
+/// Starts the export, if it is configured.
 pub(crate) fn start(opened: &ServerContext) -> anyhow::Result<Option<Exporter>> {
     let Some(otel) = &opened.settings.otel else {
         return Ok(None);
     };
-    // The exporters build HTTP clients, which need a TLS provider to exist.
+    // The exporters build HTTP clients, which need a TLS provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (stop, stopped) = watch::channel(false);
     let mut tasks = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn start(opened: &ServerContext) -> anyhow::Result<Option<Exporter>> 
 }
 
 impl Exporter {
-    /// Sends what is there, within limits, and ends.
+    /// Sends the pending data within time limits, and ends.
     pub(crate) async fn finish(self) {
         self.stop.send_replace(true);
         let deadline = tokio::time::Instant::now() + FINAL_EXPORT_TIMEOUT;
@@ -55,17 +55,17 @@ impl Exporter {
 
 /// Resolves when the server stops.
 async fn stop_requested(stopped: &mut watch::Receiver<bool>) {
-    // A sender that is gone means the same.
+    // A dropped sender means the same.
     let _ = stopped.wait_for(|stop| *stop).await;
 }
 
-/// Who exports.
+/// The resource attributes of this process.
 fn resource(host_id: &str) -> Resource {
     let mut resource = Resource::builder().with_attributes([
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
         KeyValue::new("service.instance.id", host_id.to_owned()),
     ]);
-    // The environment may name the service; the builder has read it already.
+    // The environment may set the service name; the builder has already read it.
     if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
         resource = resource.with_service_name("tandem");
     }

@@ -1,6 +1,6 @@
-//! Spans of ended runs. The log is the only source: a run is read once it has ended and its spans are
-//! derived from it, so nothing in the path of a run waits for a collector, and exporting a run twice
-//! gives the same spans.
+//! Spans of ended runs. The log is the only source: the log of an ended run is read and its spans
+//! are derived from it. So no run waits for a collector, and exporting a run twice gives the same
+//! spans.
 
 use super::{convert, resource, stop_requested};
 use crate::config::{Otel, OtelProtocol};
@@ -17,19 +17,19 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// Sent together at most; a run with more spans is one larger batch.
+/// Maximum size of a batch; a run with more spans is one larger batch.
 const BATCH: usize = 512;
-/// How long a span waits for company.
+/// How long a batch waits for more spans.
 const LINGER: Duration = Duration::from_secs(1);
 /// Events of one run that are read for its spans.
 const MAX_EVENTS: usize = 50_000;
-/// Bytes of a log that spans are made of; what is beyond is not traced.
+/// Bytes of a log that are read for spans; later events are not traced.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 const PAGE: PageLimit = PageLimit {
     events: 1024,
     bytes: 1024 * 1024,
 };
-/// Trouble is logged once per this time, not once per batch.
+/// Minimum time between two log lines about failures.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(super) fn start(
@@ -69,9 +69,9 @@ struct Export {
     runtime: Runtime,
     exporter: SpanExporter,
     batch: Vec<SpanData>,
-    /// When the batch goes, full or not.
+    /// When the batch is sent, full or not.
     due: Option<Instant>,
-    /// Runs not exported since the last complaint.
+    /// Runs not exported since the last log line.
     lost: u64,
     last_warning: Option<Instant>,
 }
@@ -145,7 +145,7 @@ impl Export {
         else {
             return Ok(Vec::new());
         };
-        // Whoever began the trace decides whether it is recorded.
+        // The caller's sampled flag decides whether the trace is exported.
         let trace = request.trace.as_ref();
         if trace.is_some_and(|trace| !convert::is_sampled(&trace.traceparent)) {
             return Ok(Vec::new());
@@ -155,7 +155,7 @@ impl Export {
         Ok(spans.into_iter().filter_map(convert::span_data).collect())
     }
 
-    /// What the run's workflow says its data is about.
+    /// The data class of the run's workflow.
     async fn class_of(&self, run: &RunId) -> Result<Option<String>, Fault> {
         let Some(stored) = self.runtime.find_any_run(run).await? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! A server process for a test: its own directory, its own port, ended with the test.
+//! A server process for a test: its own directory and port; it ends with the test.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod outside;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) const KEY: &str = "a-key-for-tests-0123456789";
-/// Debug builds on a loaded machine are slow to start; a test that waits longer has failed.
+/// Debug builds on a loaded machine start slowly; a longer wait fails the test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Server {
@@ -23,7 +23,7 @@ pub(crate) struct Server {
     child: Child,
 }
 
-/// The binary, in a directory, with nothing of this process's settings.
+/// The binary, in a directory, without the settings of this process.
 pub(crate) fn tandem(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
     for (name, _) in std::env::vars_os() {
@@ -68,7 +68,7 @@ impl Server {
         Self::serving(&[], env)
     }
 
-    /// Serves `hello` and opens the seams for tests.
+    /// Serves `hello` and enables the test seams.
     pub(crate) fn with_seams() -> Self {
         let env = vec![
             ("TANDEM_API_KEY", KEY.to_owned()),
@@ -77,7 +77,7 @@ impl Server {
         Self::serving(&[], env)
     }
 
-    /// Serves the given documents too, opens the seams, and is reached by others at `public_url`.
+    /// Serves the given documents too, enables the test seams, and has the given `public_url`.
     pub(crate) fn reached_at(public_url: &str, documents: &[(&str, &str)]) -> Self {
         let env = vec![
             ("TANDEM_API_KEY", KEY.to_owned()),
@@ -87,7 +87,7 @@ impl Server {
         Self::serving(documents, env)
     }
 
-    /// Serves `hello` and the given documents as a file of settings says.
+    /// Serves `hello` and the given documents with a settings file.
     pub(crate) fn configured(settings: &str, documents: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("tandem.toml"), settings).unwrap();
@@ -142,7 +142,7 @@ impl Server {
         server
     }
 
-    /// Waits for a server that is about to die.
+    /// Waits until the server process has crashed.
     pub(crate) fn wait_for_crash(&mut self) {
         let status = self.child.wait().unwrap();
         assert!(!status.success(), "it ended in peace");
@@ -161,12 +161,12 @@ impl Server {
         format!("sqlite:{}", self.home().join("tandem.db").display())
     }
 
-    /// What the server wrote since it was started last.
+    /// The log of the server since its last start.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.home().join("log")).unwrap()
     }
 
-    /// The same, once it contains a text: a server is ready a moment before it says so.
+    /// The same, once it contains a text: a server is ready shortly before it logs so.
     pub(crate) fn log_with(&self, expected: &str) -> String {
         let began = Instant::now();
         loop {
@@ -179,12 +179,12 @@ impl Server {
         }
     }
 
-    /// A client command, carried out.
+    /// Runs a client command to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.client(args).output().unwrap()
     }
 
-    /// A client command, under way.
+    /// Starts a client command.
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         self.client(args)
             .stdout(Stdio::piped())
@@ -200,7 +200,7 @@ impl Server {
         command
     }
 
-    /// The one run of a workflow in a status, once there is one.
+    /// Waits for the only run of a workflow in a status.
     pub(crate) fn only_run(&self, workflow: &str, status: &str) -> String {
         let began = Instant::now();
         loop {
@@ -222,7 +222,7 @@ impl Server {
         }
     }
 
-    /// SIGTERM; the exit code.
+    /// Sends SIGTERM and returns the exit code.
     pub(crate) fn terminate(&mut self) -> i32 {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
@@ -250,12 +250,12 @@ impl Server {
         self.exchange("GET", path, &[], "").unwrap()
     }
 
-    /// A request no client command makes.
+    /// A request that no client command makes.
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> String {
         self.exchange("POST", path, headers, body).unwrap()
     }
 
-    /// The same of a server that may die before it answers.
+    /// The same for a server that may crash before it answers.
     pub(crate) fn try_post(&self, path: &str, body: &str) -> Option<String> {
         self.exchange("POST", path, &[], body)
     }
@@ -287,7 +287,7 @@ impl Server {
 }
 
 fn launch(home: &Path, args: &[String], env: &[(&str, String)]) -> Child {
-    // The file is what `log` reads: pipes nobody empties would stop the server.
+    // A file, which `log` reads: a full pipe would block the server.
     let log = File::create(home.join("log")).unwrap();
     let more = OpenOptions::new()
         .append(true)

@@ -1,4 +1,4 @@
-//! The other side of the server's own calls: a request as it arrived, and an answer to it.
+//! The peer of the server's outbound calls: a received request, and a response to it.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ pub(crate) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// One whole request; `None` when the caller hung up half-way.
+    /// One whole request; `None` when the caller disconnected before its end.
     pub(crate) fn read(connection: &TcpStream) -> Option<Self> {
         let mut reader = BufReader::new(connection);
         let mut received = Self {
@@ -45,7 +45,7 @@ impl ReceivedRequest {
     }
 }
 
-/// Answers 200 and hangs up.
+/// Responds with 200 and closes the connection.
 pub(crate) fn respond(mut connection: &TcpStream, response: &Value) -> Option<()> {
     let response = response.to_string();
     let head = format!(

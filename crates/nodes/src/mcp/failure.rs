@@ -1,6 +1,6 @@
-//! How a question that brought no result is told. Messages name the server by the operator's name:
-//! not its address, and nothing it wrote. What it wrote is data from outside, which the log of a run
-//! does not carry in errors.
+//! Errors of calls to tool servers. Messages contain the operator's name of the server: not its
+//! address, and nothing the server wrote. That is untrusted data, which errors in the log of a run
+//! do not contain.
 
 use crate::failure::retry_after_ms;
 use reqwest::StatusCode;
@@ -15,7 +15,7 @@ pub(super) fn unknown(server: &str) -> ErrorInfo {
     )
 }
 
-/// Its address may not be called from here. Which one is told to the operator, in the log.
+/// Its address may not be called from here. Only the operator's log names the address.
 pub(super) fn address_rejected(server: &str) -> ErrorInfo {
     ErrorInfo::new(
         "url_rejected",
@@ -31,7 +31,7 @@ pub(super) fn timeout(server: &str, timeout_ms: u64) -> ErrorInfo {
     .retryable()
 }
 
-/// No whole answer arrived.
+/// The response did not arrive completely.
 pub(super) fn transport(server: &str, error: &reqwest::Error) -> ErrorInfo {
     let what = if error.is_connect() {
         "could not be reached"
@@ -68,7 +68,7 @@ pub(super) fn too_large(server: &str, limit_bytes: usize) -> ErrorInfo {
     ErrorInfo::new("response_too_large", message).with_details(json!({ "limitBytes": limit_bytes }))
 }
 
-/// The server understood and said no.
+/// The server returned an error.
 pub(super) fn rpc_error(server: &str, code: i64) -> ErrorInfo {
     let message = format!("The tool server `{server}` refused the call (JSON-RPC {code}).");
     ErrorInfo::new("mcp_tool_error", message).with_details(json!({ "rpcCode": code }))

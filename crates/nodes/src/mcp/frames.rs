@@ -1,6 +1,6 @@
-//! Server-sent events, as far as answers need them: the data of each event, joined line by line.
+//! Server-sent events, as far as responses need them: the data of each event, joined line by line.
 
-/// Cuts a stream of bytes into events. Lines end with `\n`, `\r\n` or `\r`.
+/// Splits a stream of bytes into events. Lines end with `\n`, `\r\n` or `\r`.
 #[derive(Default)]
 pub(super) struct Frames {
     line: Vec<u8>,

@@ -1,22 +1,22 @@
-//! The JSON-RPC messages of a session, and what an answer to one is.
+//! The JSON-RPC messages of a session, and how their responses are read.
 
 use super::failure;
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, ToolOperation};
 
-/// The revision that is asked for.
+/// The requested protocol revision.
 pub(super) const REVISION: &str = "2025-06-18";
-/// One that is spoken too when a server has no newer one. It knows no header for the revision.
+/// Also supported, for servers without the newer one. It has no header for the revision.
 const EARLIER_REVISION: &str = "2025-03-26";
 
-/// Which message of a session a request is; its JSON-RPC id.
+/// JSON-RPC ids of the requests of a session.
 pub(super) const INITIALIZE: u64 = 1;
 pub(super) const REQUEST: u64 = 2;
 
-/// Sent by servers that do not speak a revision.
+/// Error code of servers that do not support a revision.
 const UNSUPPORTED_REVISION: i64 = -32022;
 const INVALID_PARAMS: i64 = -32602;
-/// Revisions of a server that are passed on.
+/// Limit of a server's revisions that are passed on.
 const MAX_REVISIONS: usize = 16;
 
 pub(super) fn initialize() -> Value {
@@ -48,13 +48,13 @@ pub(super) fn request(operation: &ToolOperation) -> Value {
     json!({"jsonrpc": "2.0", "id": REQUEST, "method": method, "params": params})
 }
 
-/// Whether a message answers the request of this id. Anything else a server may say meanwhile:
-/// notifications, and requests nobody here takes.
+/// Whether a message is the response to the request with this id. Servers may also send
+/// notifications and requests, which are ignored.
 pub(super) fn answers(message: &Value, id: u64) -> bool {
     message.get("id") == Some(&json!(id)) && message.get("method").is_none()
 }
 
-/// The result of an answer.
+/// The result of a response.
 pub(super) fn result(server: &str, id: u64, mut answer: Value) -> Result<Value, ErrorInfo> {
     if answer.get("jsonrpc") != Some(&json!("2.0")) {
         return Err(failure::protocol(server, "does not answer in JSON-RPC 2.0"));
@@ -69,7 +69,7 @@ pub(super) fn result(server: &str, id: u64, mut answer: Value) -> Result<Value, 
     }
 }
 
-/// An error in the server's own words, of which only the number is passed on.
+/// An error of the server, of which only the number is passed on.
 pub(super) fn error_of(server: &str, id: u64, error: &Value) -> ErrorInfo {
     let Some(code) = error.get("code").and_then(Value::as_i64) else {
         return failure::protocol(server, "answered with an error that has no code");
@@ -89,8 +89,8 @@ pub(super) fn error_of(server: &str, id: u64, error: &Value) -> ErrorInfo {
     }
 }
 
-/// The revision a server answered `initialize` with, if it is one that is spoken here. Says whether
-/// later requests name it.
+/// The revision of a server's `initialize` response, if it is supported here. Returns whether later
+/// requests name it.
 pub(super) fn negotiated_revision(
     server: &str,
     result: &Value,
@@ -103,12 +103,12 @@ pub(super) fn negotiated_revision(
     }
 }
 
-/// `2025-06-18`: nothing else a server writes there is passed on.
+/// Accepts only the form `2025-06-18`; nothing else a server writes there is passed on.
 fn is_revision(text: &str) -> bool {
     text.len() == 10 && text.chars().all(|c| c.is_ascii_digit() || c == '-')
 }
 
-/// Whether a result has the shape of an answer to the question.
+/// Whether a result has the right shape for the operation.
 pub(super) fn has_expected_shape(operation: &ToolOperation, result: &Value) -> bool {
     let list = match operation {
         ToolOperation::Call { .. } => "content",

@@ -1,6 +1,6 @@
-//! Tool servers, behind the names an operator gave them, spoken to in MCP over streamable HTTP. A
-//! question is put once, in a session of its own, and its result handed over as it came. Where a
-//! server is reached and with which key stays here: neither is part of any result or error.
+//! Tool servers under the names an operator gave them, called with MCP over streamable HTTP. A
+//! request is sent once, in its own session, and its result is returned unchanged. The address and
+//! the key of a server stay here: neither is part of any result or error.
 
 mod failure;
 mod frames;
@@ -16,10 +16,10 @@ use std::fmt;
 use tandem_record::{EffectId, EffectOutcome, Object, ToolRequest, TraceContext};
 use url::Url;
 
-/// A server as an operator describes it.
+/// A tool server as configured by the operator.
 pub struct McpServer {
     pub url: Url,
-    /// Sent as a bearer token; absent for a server that wants none.
+    /// Sent as a bearer token; `None` for a server that needs none.
     pub key: Option<String>,
     /// What may be called to reach it.
     pub guard: UrlGuard,
@@ -47,7 +47,7 @@ impl McpServers {
         Ok(())
     }
 
-    /// Puts a question once.
+    /// Sends a request once.
     pub(crate) async fn call(
         &self,
         request: &ToolRequest,

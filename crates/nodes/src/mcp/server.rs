@@ -1,7 +1,7 @@
-//! One tool server: a session for each question, over the guarded client, within one deadline.
+//! One tool server: a session for each request, through the guarded client, within one deadline.
 //!
-//! Redirects are not followed and nothing is read beyond a limit. The session is given up when the
-//! question is answered; a server that issued none has nothing to forget.
+//! Redirects are not followed and nothing is read beyond a limit. The session is ended after the
+//! response; a server that issued no session needs no request for that.
 
 use super::frames::Frames;
 use super::message::{self, INITIALIZE, REQUEST};
@@ -27,7 +27,7 @@ const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// A longer session id is not sent back.
 const MAX_SESSION_BYTES: usize = 1024;
-/// How long a server may take to forget a session. Nothing depends on it.
+/// Time limit for ending a session. Nothing depends on its success.
 const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Server {
@@ -79,7 +79,7 @@ impl Server {
                 Ok(answered) => answered,
                 Err(_) => Err(failure::timeout(&self.id, timeout_ms)),
             };
-        // A result that is there is not lost to a slow session_end.
+        // A slow end of the session does not lose the result.
         if let Some(headers) = session {
             let session_end = self.client.delete(self.url.clone()).headers(headers);
             let _ = session_end.timeout(SESSION_END_TIMEOUT).send().await;
@@ -87,7 +87,7 @@ impl Server {
         answered
     }
 
-    /// Handshake and question. Notes the headers of a session the server has to be rpc_error the end of.
+    /// Handshake and request. Stores the headers of a session that must be ended at the server.
     async fn run_session(
         &self,
         request: &ToolRequest,
@@ -133,7 +133,7 @@ impl Server {
         Ok(result)
     }
 
-    /// What every request of a session carries.
+    /// Headers of every request of a session.
     fn headers(&self, trace: Option<&TraceContext>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let json = HeaderValue::from_static("application/json");
@@ -156,7 +156,7 @@ impl Server {
         headers
     }
 
-    /// Sends a message; what comes back has a status of success.
+    /// Sends a message; returns a response with a success status.
     async fn post(
         &self,
         headers: &HeaderMap,
@@ -175,7 +175,7 @@ impl Server {
         if status.is_success() {
             return Ok(response);
         }
-        // A server that does not speak the revision says so in an error beside the status.
+        // A server that does not support the revision returns an error beside the status.
         let body = match response::read(&mut response, self.limits.error_body_bytes).await {
             Ok(Body::Whole(bytes)) => serde_json::from_slice::<Value>(&bytes).ok(),
             Ok(Body::Cut(_)) | Err(_) => None,
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// The result in an answer, which is one document or one event of a stream.
+    /// The result in a response, which is one document or one event of a stream.
     async fn answer(
         &self,
         response: &mut Response,
@@ -197,7 +197,7 @@ impl Server {
     ) -> Result<Value, ErrorInfo> {
         let credentials = Credentials::sent_in(sent);
         let read = |bytes: &[u8]| -> Option<Value> {
-            // What nests too deep to be kept is no answer.
+            // A response that is nested too deeply to be stored is invalid.
             if nests_deeper(bytes, MAX_NESTING) {
                 return None;
             }
@@ -232,7 +232,7 @@ impl Server {
         }
     }
 
-    /// The first event that is accept; `None` when the stream ends without it.
+    /// The first event that `accept` takes; `None` when the stream ends without one.
     async fn event(
         &self,
         response: &mut Response,

@@ -1,5 +1,5 @@
-//! The messages interface of Anthropic. JSON of a wanted shape is asked for as the arguments of a
-//! tool the model has to use.
+//! Anthropic's messages API. JSON with a schema is requested as the arguments of a tool that the
+//! model must use.
 
 use super::schema::{SchemaMode, with_schema_message};
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use tandem_record::{
 
 pub(super) const PATH: &str = "v1/messages";
 pub(super) const VERSION: &str = "2023-06-01";
-/// The interface insists on a limit.
+/// The API requires a limit.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 const TOOL: &str = "answer";
 
 pub(super) fn body(request: &ModelRequest, mode: SchemaMode) -> Value {
-    // A tool's arguments are an object, so any other shape is told in words.
+    // A tool's arguments are an object, so any other schema is sent as text.
     let is_object = |schema: &&Value| schema.get("type") == Some(&Value::from("object"));
     let schema = request.schema.as_ref();
     let native = schema.filter(|s| mode == SchemaMode::Native && is_object(s));
@@ -48,7 +48,7 @@ pub(super) fn body(request: &ModelRequest, mode: SchemaMode) -> Value {
     body
 }
 
-/// Turns of user and model; neighbours of one role are one turn.
+/// Turns of user and model; adjacent messages of one role are one turn.
 fn turns(messages: &[ModelMessage]) -> Vec<Value> {
     let mut turns: Vec<(ModelRole, String)> = Vec::new();
     for message in messages.iter().filter(|m| m.role != ModelRole::System) {
@@ -66,7 +66,7 @@ fn turns(messages: &[ModelMessage]) -> Vec<Value> {
         .collect()
 }
 
-/// `None` when it is no answer.
+/// `None` when the body is not a valid answer.
 pub(super) fn answer(body: &Value) -> Option<ModelAnswer> {
     let blocks = body.get("content")?.as_array()?;
     let kind = |block: &&Value, wanted: &str| block.get("type") == Some(&Value::from(wanted));

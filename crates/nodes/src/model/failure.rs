@@ -1,5 +1,5 @@
-//! How a call that brought no answer is told. Messages name the provider by the operator's name:
-//! not its address, not what it wrote. An error page may repeat the prompt or a key.
+//! Errors of model calls. Messages contain the operator's name of the provider: not its address,
+//! not what it wrote. An error page may repeat the prompt or a key.
 
 use crate::failure::retry_after_ms;
 use reqwest::StatusCode;
@@ -9,7 +9,7 @@ use tandem_record::ErrorInfo;
 
 pub(super) const UNAVAILABLE: &str = "provider_unavailable";
 
-/// The provider answered, but not with an answer. `body` is what it wrote, if it was JSON.
+/// The provider returned an error status. `body` is the response body, if it was JSON.
 pub(super) fn status(
     provider: &str,
     status: StatusCode,
@@ -45,7 +45,7 @@ pub(super) fn status(
     error.with_details(details)
 }
 
-/// Whether the provider's error names one of these things.
+/// Whether the provider's error mentions one of these terms.
 fn mentions(body: &Value, terms: &[&str]) -> bool {
     let error = body.get("error").unwrap_or(body);
     ["code", "type", "param", "message"]
@@ -54,7 +54,7 @@ fn mentions(body: &Value, terms: &[&str]) -> bool {
         .any(|text| terms.iter().any(|term| text.contains(term)))
 }
 
-/// No whole answer arrived.
+/// The response did not arrive completely.
 pub(super) fn transport(provider: &str, error: &reqwest::Error) -> ErrorInfo {
     let what = if error.is_timeout() {
         "did not answer in time"

@@ -1,4 +1,4 @@
-//! A model reached over the network: one guarded request, its answer read no further than a limit.
+//! A model over the network: one guarded request, its response read up to a limit.
 
 use super::schema::SchemaMode;
 use super::{anthropic, failure, openai};
@@ -19,7 +19,7 @@ use tandem_record::{
 };
 use url::Url;
 
-/// Which language a provider model_api.
+/// The API of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelApi {
     /// Chat completions.
@@ -28,11 +28,11 @@ pub enum ModelApi {
     Anthropic,
 }
 
-/// A provider as an operator describes it.
+/// A provider as configured by the operator.
 pub struct HostedProvider {
     pub model_api: ModelApi,
     pub base_url: Url,
-    /// Absent for a server that wants none.
+    /// `None` for a server that needs none.
     pub key: Option<String>,
     pub schema: SchemaMode,
     /// What may be called to reach it.
@@ -144,7 +144,7 @@ impl HostedModel {
             Ok(Body::Cut(_)) => return Err(failure::too_large(provider, limit)),
             Err(error) => return Err(self.transport_error(provider, &error)),
         };
-        // What nests too deep to be kept is no answer.
+        // An answer that is nested too deeply to be stored is invalid.
         if nests_deeper(&bytes, MAX_NESTING) {
             return Ok(None);
         }
@@ -193,7 +193,7 @@ impl HostedModel {
         }
     }
 
-    /// Where the provider is may be told to the operator, in the log, and to nobody else.
+    /// The provider's address is written only to the operator's log.
     fn address_rejected(&self, provider: &str, rejected: &Rejected) -> ErrorInfo {
         tracing::warn!(provider, %rejected, "the model provider's address may not be called");
         let message =

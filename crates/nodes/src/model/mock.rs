@@ -1,5 +1,5 @@
-//! The conformance suite's model: a program for each node, told by a test, taken entry by entry.
-//! Plain data, so that whoever keeps it can keep it across restarts.
+//! The conformance suite's model: a program for each node, set by a test, consumed entry by entry.
+//! Plain data, so that it can be stored across restarts.
 
 use super::count_usage;
 use super::sample::sample;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tandem_record::{EffectId, ModelAnswer, ModelRefusal, ModelRequest, ModelStop};
 
-/// Entries of one program.
+/// Limit of entries in one program.
 pub const MAX_PROGRAM: usize = 100;
 
-/// What the node is answered, call by call.
+/// The answers a node gets, call by call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MockProgram {
     entries: Vec<MockEntry>,
-    /// Which entry each call took; a call made again takes it again.
+    /// Which entry each call took; a repeated call takes the same entry.
     #[serde(default)]
     taken: BTreeMap<EffectId, usize>,
 }
@@ -42,7 +42,7 @@ impl MockProgram {
         }
     }
 
-    /// The answer to a call; `None` when the program is over.
+    /// The answer to a call; `None` when the program has no more entries.
     pub fn take(&mut self, effect: &EffectId, request: &ModelRequest) -> Option<ModelAnswer> {
         let next = self.taken.len();
         let at = self.taken.get(effect).copied().unwrap_or(next);
@@ -52,7 +52,7 @@ impl MockProgram {
     }
 }
 
-/// What a node is answered that no test has programmed: the smallest value of the shape it wants.
+/// The answer for a node without a program: the smallest value that fits its schema.
 pub fn unprogrammed_answer(request: &ModelRequest) -> ModelAnswer {
     let content = request.schema.as_ref().map_or_else(|| "ok".into(), sample);
     let entry = MockEntry {

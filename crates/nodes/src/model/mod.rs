@@ -1,5 +1,5 @@
-//! Language models, behind the names an operator gave them. One call is attempted once and told in
-//! one shape, whatever the provider speaks. Where a provider is reached and with which key stays
+//! Language models under the names an operator gave them. One call is attempted once, and its
+//! result has one shape, whatever the provider's API. The address and the key of a provider stay
 //! here: neither is part of any answer or error.
 
 mod anthropic;
@@ -92,7 +92,7 @@ pub fn outcome_of_answer(answer: &ModelAnswer) -> EffectOutcome {
     }
 }
 
-/// Words stand for tokens where nobody else counts.
+/// Counts words as tokens where the provider does not count.
 fn count_usage(request: &ModelRequest, output: &str) -> ModelUsage {
     let words = |text: &str| text.split_whitespace().count() as u64;
     ModelUsage {

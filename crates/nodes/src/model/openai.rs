@@ -1,11 +1,11 @@
-//! Chat completions, as OpenAI speaks them and many others do too.
+//! Chat completions, the API of OpenAI and of many other providers.
 
 use super::schema::{SchemaMode, is_strict, with_schema_message};
 use serde_json::{Value, json};
 use tandem_record::{ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelStop, ModelUsage};
 
 pub(super) const PATH: &str = "chat/completions";
-/// The one server that has given up the old name of the output limit.
+/// The only server that no longer accepts the old name of the output limit.
 const RENAMED_LIMIT_HOST: &str = "api.openai.com";
 
 pub(super) fn body(request: &ModelRequest, mode: SchemaMode, host: &str) -> Value {
@@ -42,7 +42,7 @@ fn message_bodies(messages: &[ModelMessage]) -> Vec<Value> {
         .collect()
 }
 
-/// `None` when it is no answer.
+/// `None` when the body is not a valid answer.
 pub(super) fn answer(body: &Value) -> Option<ModelAnswer> {
     let choice = body.get("choices")?.get(0)?;
     let message = choice.get("message")?;

@@ -1,19 +1,19 @@
-//! How a provider is told which JSON is wanted.
+//! How a provider gets the schema of the requested JSON.
 
 use serde_json::Value;
 use tandem_record::{ModelMessage, ModelRequest, ModelRole};
 
-/// What a provider understands of schemas.
+/// How a provider supports schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SchemaMode {
-    /// It takes them as part of the request.
+    /// As part of the request.
     #[default]
     Native,
-    /// It has to be told in words.
+    /// As text in a message.
     Text,
 }
 
-/// The messages with the schema in words before them.
+/// The messages, preceded by the schema as text.
 pub(super) fn with_schema_message(request: &ModelRequest, schema: &Value) -> Vec<ModelMessage> {
     let content = format!(
         "Answer with a single JSON value that fits this JSON Schema, and with nothing else:\n{schema}"
@@ -27,7 +27,7 @@ pub(super) fn with_schema_message(request: &ModelRequest, schema: &Value) -> Vec
         .collect()
 }
 
-/// Whether every object of the schema is closed and complete, which strict modes insist on.
+/// Whether every object of the schema is closed and complete, which strict modes require.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let Value::Object(members) = schema else {
         return true;

@@ -1,5 +1,5 @@
-//! A model that answers from a script: no key, no network, the same answers every time. A call takes
-//! the first answer that fits and is not used up; a call made again is answered as before.
+//! A model that answers from a script: no key, no network, the same answers every time. A call
+//! takes the first matching answer that is not used up; a repeated call gets the same answer.
 
 use super::count_usage;
 use super::failure::UNAVAILABLE;
@@ -12,11 +12,11 @@ use tandem_record::{
     EffectId, ErrorInfo, MAX_NESTING, ModelAnswer, ModelRequest, ModelRole, ModelStop, nests_deeper,
 };
 
-/// Answers of one script.
+/// Limit of answers in one script.
 const MAX_ANSWERS: usize = 1_000;
-/// Longest an answer may let one wait.
+/// Longest delay of an answer.
 const MAX_DELAY_MS: u64 = 60_000;
-/// Calls whose answers are remembered.
+/// Limit of calls whose answers are remembered.
 const MAX_TRACKED_CALLS: usize = 10_000;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -36,7 +36,7 @@ struct ScriptedAnswer {
     structured: Option<Value>,
     fail: Option<String>,
     tool_calls: Option<Value>,
-    /// 0 means for ever.
+    /// 0 means unlimited.
     #[serde(default = "once")]
     times: u32,
     #[serde(default)]
@@ -135,7 +135,7 @@ pub(super) struct ScriptedModel {
 #[derive(Default)]
 struct Progress {
     used: HashMap<usize, u32>,
-    /// What each call was answered with.
+    /// The answer each call got.
     given: HashMap<EffectId, Option<usize>>,
 }
 
@@ -167,7 +167,7 @@ impl ScriptedModel {
         answer.answer(request)
     }
 
-    /// The place of the answer; `None` when nothing fits any more.
+    /// The index of the answer; `None` when nothing matches any more.
     fn choose(&self, request: &ModelRequest, effect: &EffectId) -> Option<usize> {
         let mut progress = self.progress.lock();
         if let Some(before) = progress.given.get(effect) {
@@ -187,7 +187,7 @@ impl ScriptedModel {
         if let Some(at) = found {
             *progress.used.entry(at).or_default() += 1;
         }
-        // A call that failed may be made again and shall get on.
+        // A failed call may be repeated and must then get the next answer.
         let fails = found.is_some_and(|at| self.script.answers[at].fail.is_some());
         if !fails {
             if progress.given.len() >= MAX_TRACKED_CALLS {
@@ -199,7 +199,7 @@ impl ScriptedModel {
     }
 }
 
-/// What the user said last: everything since the model spoke.
+/// The last user messages: everything since the last message of the model.
 fn current_text(request: &ModelRequest) -> String {
     let messages = request.messages.iter().rev();
     let since = messages.take_while(|m| m.role != ModelRole::Assistant);

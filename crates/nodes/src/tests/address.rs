@@ -26,7 +26,7 @@ fn public_addresses() {
         "2606:4700::1111",
         "2a00:1450:4001::1",
         "2001:200::1",
-        // IPv4 inside IPv6 is as public as it is outside.
+        // An IPv4 address inside IPv6 has the same class as outside.
         "::ffff:1.1.1.1",
         "64:ff9b::1.1.1.1",
         "2002:101:101::1",
@@ -83,7 +83,7 @@ fn addresses_that_are_never_allowed() {
         "239.255.255.255",
         "240.0.0.1",
         "255.255.255.255",
-        // Metadata services with addresses of their own.
+        // Metadata services with special addresses.
         "100.100.100.200",
         "168.63.129.16",
         "fd00:ec2::254",

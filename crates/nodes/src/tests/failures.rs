@@ -1,4 +1,4 @@
-//! Calls that do not succeed: the code, whether a retry helps, and what is not told.
+//! Failed calls: the code, whether a retry helps, and what is not disclosed.
 
 use super::http::{caller, effect, failed, request};
 use super::server::{CannedResponse, Server};
@@ -87,7 +87,7 @@ async fn a_response_over_the_limit_fails_the_call() {
 
 #[tokio::test]
 async fn endless_body_is_read_up_to_the_limit() {
-    // Announces no length and never closes; only the limit ends the reading.
+    // Declares no length and never closes; only the limit ends the read.
     let mut endless = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n".to_vec();
     endless.resize(
         endless.len() + 2 * CallLimits::default().response_bytes,
@@ -150,11 +150,7 @@ async fn failed_connections_are_retryable() {
         assert!(error.retryable);
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
-    assert_eq!(
-        hangs_up.requests().await.len(),
-        1,
-        "nothing is repeated unasked"
-    );
+    assert_eq!(hangs_up.requests().await.len(), 1, "no automatic retry");
 }
 
 #[tokio::test]
@@ -175,7 +171,8 @@ async fn rejected_url_is_not_called() {
 #[tokio::test]
 async fn rejection_while_connecting_is_reported_as_url_rejected() {
     let server = Server::responding_with(CannedResponse::json("200 OK", "{}")).await;
-    // The name passes, one of its addresses does not: the case of a name that points inwards.
+    // The name is allowed, one of its addresses is not: a public name that resolves to a private
+    // address.
     let guard = UrlGuard {
         allow_private: true,
         deny_hosts: vec!["127.0.0.1".to_owned()],
@@ -219,7 +216,7 @@ async fn invalid_request_is_reported_without_its_values() {
 #[tokio::test]
 async fn error_body_is_truncated_and_never_contains_a_credential() {
     let secret = "sk-live-0123456789abcdef";
-    // The credential at every position around the cut, whole and repeated.
+    // The credential at every position around the cut, complete and repeated.
     for offset in [0, 4_060, 4_080, 4_095, 4_096, 4_110] {
         let page = format!("{}{}", "é".repeat(offset / 2), secret.repeat(400));
         let server = Server::responding_with(CannedResponse::new("500 Oops", &[], &page)).await;

@@ -1,4 +1,4 @@
-//! Calls that succeed: what is sent, and what a node puts out.
+//! Successful calls: what is sent, and what a node returns.
 
 use super::server::{CannedResponse, Server};
 use crate::{CallLimits, HttpCaller, UrlGuard};

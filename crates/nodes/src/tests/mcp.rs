@@ -1,5 +1,5 @@
-//! Questions to tool servers: what goes over the wire, what is read from each kind of answer, and what
-//! nobody gets to see.
+//! Calls to tool servers: what is sent, what is read from each kind of response, and what is never
+//! disclosed.
 
 use super::http::{caller, done, failed};
 use super::server::{CannedResponse, Request, Server};
@@ -75,7 +75,7 @@ async fn perform(
     performer.perform(&effect, Some(&trace)).await
 }
 
-/// A server that greets with a revision and answers the question as reported.
+/// A server that accepts a revision and answers the request as given.
 async fn server(
     revision: &'static str,
     answer: impl Fn(&Request, &Value) -> CannedResponse + Clone + Send + 'static,
@@ -267,7 +267,7 @@ async fn error_of_a_tool_is_a_result() {
     assert_eq!(done(call_tool(&server).await)["result"], tool_error);
 }
 
-/// What went wrong, as it is reported and whether trying again can help.
+/// Each error, its code and whether a retry can help.
 #[tokio::test]
 async fn each_way_to_fail_has_its_code() {
     type Case = (&'static str, bool, fn(&Value) -> CannedResponse);

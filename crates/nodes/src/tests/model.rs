@@ -1,5 +1,5 @@
-//! Calls of models: what goes over the wire to each kind of provider, what is read from its answer,
-//! and what nobody gets to see.
+//! Model calls: what is sent to each kind of provider, what is read from its answer, and what is
+//! never disclosed.
 
 use super::http::{caller, done, failed};
 use super::server::{CannedResponse, Server};

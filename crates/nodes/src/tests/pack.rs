@@ -44,7 +44,7 @@ fn answered(outcome: EffectOutcome) -> PackAnswer {
 
 #[tokio::test]
 async fn pack_call_does_not_block_the_async_threads() {
-    // More at once than there are threads for them; each gets its own answer.
+    // More calls at once than threads for them; each gets its own answer.
     let performer = Arc::new(performer());
     let calls: Vec<_> = (0..20)
         .map(|_| {

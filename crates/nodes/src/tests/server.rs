@@ -1,4 +1,4 @@
-//! A server on loopback that keeps what it was sent and answers with the bytes it was given.
+//! A server on loopback that records requests and replies with given bytes.
 
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,7 +18,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Every value sent under a name, which is given in lower case.
+    /// Every value of a header, whose name is given in lower case.
     pub(super) fn header(&self, name: &str) -> Vec<&str> {
         self.headers
             .iter()
@@ -32,7 +32,7 @@ impl Request {
 #[derive(Clone)]
 pub(super) enum CannedResponse {
     Bytes(Vec<u8>),
-    /// Writes the bytes, then keeps the connection open and silent.
+    /// Writes the bytes, then keeps the connection open without sending.
     Stall(Vec<u8>),
     HangUp,
 }
@@ -56,7 +56,7 @@ impl Server {
         Self::responding_by(move |_| answer.clone()).await
     }
 
-    /// With an answer for each request.
+    /// With a response for each request.
     pub(super) async fn responding_by(
         answer: impl Fn(&Request) -> CannedResponse + Clone + Send + 'static,
     ) -> Self {
@@ -102,7 +102,7 @@ async fn serve(
     let answer = answer(&request);
     requests.lock().await.push(request);
     match answer {
-        // The client may hang up before it has taken everything.
+        // The client may close the connection before it has read everything.
         CannedResponse::Bytes(bytes) => {
             let _ = stream.write_all(&bytes).await;
         }

@@ -1,8 +1,8 @@
-//! Which parts of a stored record are free text and data, in contrast to the ids and names that hold
-//! a run together. The redactor changes these parts and nothing else.
+//! Which parts of a stored record are free text and data, and which are ids and names that connect
+//! the parts of a run. The redactor changes only the text and data.
 //!
-//! The match over events is exhaustive and the structs in `parts.rs` name every field, so that what is
-//! added does not compile until somebody has said on which side it belongs.
+//! The match over events is exhaustive and the structs in `parts.rs` name every field, so that a
+//! new field does not compile until it is classified.
 
 mod parts;
 
@@ -16,7 +16,7 @@ use parts::{
 };
 use serde_json::Value;
 
-/// One place that holds text or data of a user, an author or a called service.
+/// One place that contains text or data of a user, an author or a called service.
 #[derive(Debug, PartialEq)]
 pub enum UserData<'a> {
     Text(&'a mut String),
@@ -24,14 +24,14 @@ pub enum UserData<'a> {
     Object(&'a mut Object),
 }
 
-/// UserDataRefs in the order in which they stand in the record.
+/// References in the order of the record.
 pub type UserDataRefs<'a> = Vec<UserData<'a>>;
 
 impl RecordedEvent {
     pub fn user_data(&mut self) -> UserDataRefs<'_> {
         let mut places = UserDataRefs::new();
         match &mut self.cause {
-            // Either an id of ours or what a caller claimed it to be.
+            // Either an id of ours or an id that a caller claimed.
             Some(Cause::External(event)) => places.push(UserData::Text(event)),
             Some(Cause::Foreign { event, host }) => {
                 places.extend([UserData::Text(event), UserData::Text(host)]);
@@ -213,8 +213,8 @@ impl Event {
                 optional_text(error, to);
                 of_work(work, to);
             }
-            Self::Envelope(fact) => of_envelope(fact, to),
-            Self::Agent(fact) => of_agent(fact, to),
+            Self::Envelope(envelope) => of_envelope(envelope, to),
+            Self::Agent(agent_event) => of_agent(agent_event, to),
             Self::OrchestratorDecided {
                 agent_id, decision, ..
             } => to.extend([UserData::Text(agent_id), UserData::Value(decision)]),
@@ -280,12 +280,15 @@ impl Vote {
     pub fn user_data(&mut self) -> UserDataRefs<'_> {
         let Self {
             voter,
+            claimed_by,
+            via_link: _,
             delegate,
             action: _,
             at: _,
             feedback,
         } = self;
         let mut to = vec![UserData::Text(voter)];
+        optional_text(claimed_by, &mut to);
         optional_text(delegate, &mut to);
         optional_text(feedback, &mut to);
         to

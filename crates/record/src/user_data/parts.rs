@@ -134,13 +134,14 @@ pub(super) fn of_entry<'a>(entry: &'a mut MemoryEntry, to: &mut UserDataRefs<'a>
         written_at: _,
         expires_at: _,
         agent,
+        sensitive: _,
     } = entry;
     to.push(UserData::Text(memory_ref));
     // The key of a note is its id.
     if !note {
         to.push(UserData::Text(key));
     }
-    // What is written and what it is tagged with are one text to a reader.
+    // A reader sees the value and its tags as one text.
     to.push(UserData::Value(value));
     texts(tags, to);
     optional_text(agent, to);
@@ -185,13 +186,13 @@ pub(super) fn of_answered<'a>(answered: &'a mut ModelAnswered, to: &mut UserData
     refusal.iter_mut().for_each(|r| of_refusal(r, to));
 }
 
-pub(super) fn of_envelope<'a>(fact: &'a mut EnvelopeEvent, to: &mut UserDataRefs<'a>) {
+pub(super) fn of_envelope<'a>(envelope: &'a mut EnvelopeEvent, to: &mut UserDataRefs<'a>) {
     let EnvelopeEvent {
         node: _,
         provider,
         model,
         kind,
-    } = fact;
+    } = envelope;
     to.extend([provider, model].map(UserData::Text));
     match kind {
         EnvelopeEventKind::Refused(refusal) => of_refusal(refusal, to),
@@ -200,12 +201,12 @@ pub(super) fn of_envelope<'a>(fact: &'a mut EnvelopeEvent, to: &mut UserDataRefs
     }
 }
 
-pub(super) fn of_agent<'a>(fact: &'a mut AgentEvent, to: &mut UserDataRefs<'a>) {
+pub(super) fn of_agent<'a>(agent_event: &'a mut AgentEvent, to: &mut UserDataRefs<'a>) {
     let AgentEvent {
         node: _,
         agent_id,
         kind,
-    } = fact;
+    } = agent_event;
     to.push(UserData::Text(agent_id));
     match kind {
         AgentEventKind::Reasoned {

@@ -1,18 +1,22 @@
 //! Finds the first of several literals: many bytes at a time where the processor can, else by an
-//! automaton.
+//! automaton. That takes few literals; a host with many secrets has the automaton, which looks at every
+//! byte once.
 
 use aho_corasick::packed::{Config, MatchKind as PackedKind, Searcher};
-use aho_corasick::{AhoCorasick, Match, MatchKind, Span};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind, Span};
+
+/// The fastest automaton takes about 2 KiB for each of them.
+const MAX_DFA_LITERALS: usize = 1024;
 
 #[derive(Clone)]
 pub(super) struct Finder {
-    /// Absent where the processor or the literals do not allow it.
+    /// `None` where the processor or the literals do not allow it.
     packed: Option<Searcher>,
     automaton: AhoCorasick,
 }
 
 impl Finder {
-    /// Where several literals begin at one place, the first of them is found.
+    /// If several literals match at one position, the first in the list is found.
     pub(super) fn new(literals: &[&str]) -> Self {
         let mut packed = Config::new()
             .match_kind(PackedKind::LeftmostFirst)
@@ -21,6 +25,7 @@ impl Finder {
         let builder = &mut AhoCorasick::builder();
         let automaton = builder
             .match_kind(MatchKind::LeftmostFirst)
+            .kind((literals.len() <= MAX_DFA_LITERALS).then_some(AhoCorasickKind::DFA))
             .build(literals)
             .expect("the literals are few and short");
         Self {

@@ -1,16 +1,19 @@
-//! The one place where secrets are taken out of facts, before they become durable. What a reader
-//! must not see although the run needs it (values marked sensitive) is masked by the projection
-//! instead; what nobody may ever see stops here.
+//! The only place where secrets are removed from events, before they become durable. Values that a
+//! run needs but a reader must not see (values marked sensitive) are masked by the projection
+//! instead. Values that must never be seen are removed here.
 //!
-//! Redaction works on values: on strings as they are, never on JSON as text, so that no escape hides a
-//! secret and nothing that is replaced can break a document. Which parts of a record are data is said
-//! by [`tandem_record::UserData`]; names and ids hold the run together and are left alone, even when
-//! one of them happens to look like a credential.
+//! Redaction works on strings as values, never on JSON as text: no escape hides a secret, and no
+//! replacement can break a document. [`tandem_record::UserData`] defines which parts of a record
+//! are data. Names and ids are not changed, even when one of them looks like a credential.
+//!
+//! A configured secret is also known in its common encodings ([`encodings`]).
 //!
 //! Nearly every record is clean. [`Texts`] collects its strings while it is serialized, and one search
 //! through them says so; only a record that may hold a secret is looked at part by part.
 
+mod encodings;
 mod finder;
+mod known;
 mod shapes;
 mod split;
 mod texts;
@@ -18,31 +21,36 @@ mod texts;
 #[cfg(test)]
 mod tests;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use finder::Finder;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tandem_record::{Object, UserData, UserDataRefs};
 pub(crate) use texts::Texts;
 
-/// Secrets shorter than this would blank out ordinary words.
+/// Shorter secrets would mask ordinary words.
 const MIN_SECRET_CHARS: usize = 8;
-/// A mask can complete another secret together with what stands beside it. Bounded because a secret may
-/// be made of masks alone.
+/// A mask can form another secret together with the text beside it. Bounded because a secret may
+/// consist of masks alone.
 const MAX_ROUNDS: usize = 4;
 const MARK: &str = "[REDACTED]";
+/// Encoded forms are not looked for in pieces, so more of their beginning can be asked for: hex and base64
+/// are everywhere.
+const ENCODED_HEAD_BYTES: usize = 8;
 
 #[derive(Clone)]
 pub struct Redactor {
     configured: Vec<ConfiguredSecret>,
-    /// Every form in which a configured secret is written, by its place in `configured`.
+    /// For each form of a configured secret, its index in `configured`.
     owners: Vec<usize>,
-    /// Finds these forms. Absent when nothing is configured.
+    /// Finds these forms. `None` when no secret is configured.
     forms: Option<AhoCorasick>,
-    /// Tells whether both ends of a form are there, which every form needs, in one piece or in several.
+    /// Tells whether both ends of a secret are there, which it needs, in one piece or in several.
     ends: Option<split::Ends>,
-    /// What every secret contains: literals of the shapes, then the beginnings of the forms.
+    /// Parts that every secret contains: literals of the shapes, then the beginnings of the forms.
     signs: Finder,
+    /// Whether a form begins like this literal of a shape, which then is found in its place.
+    hides_form: [bool; shapes::COUNT],
     /// A secret could be written as a JSON number.
     numeric: bool,
 }
@@ -60,53 +68,74 @@ impl Default for Redactor {
 }
 
 impl Redactor {
-    /// Knows these secrets by id.
+    /// Redacts these secrets, given as id and value.
     pub fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let secrets: Vec<(&str, &str)> = secrets
-            // Whoever configures the mask itself as a secret has no secret.
+            // The mask itself cannot be a secret.
             .filter(|(_, value)| {
                 value.chars().count() >= MIN_SECRET_CHARS && !MARK.contains(*value)
             })
             .collect();
-        let reveals_secret = |id: &str| {
-            shapes::redact(id).is_some() || secrets.iter().any(|(_, value)| id.contains(value))
-        };
-        let mut configured = Vec::new();
-        let mut forms = Vec::new();
         let mut owners = Vec::new();
-        for (id, value) in &secrets {
-            let mark = match reveals_secret(id) {
+        let mut forms = Vec::new();
+        // In one piece or in several: as they are, and in JSON that is itself a text.
+        let mut splittable = Vec::new();
+        for (owner, (_, value)) in secrets.iter().enumerate() {
+            let escaped = Some(encodings::json(value)).filter(|escaped| escaped != value);
+            splittable.extend([(*value).to_owned()].into_iter().chain(escaped));
+            owners.resize(splittable.len(), owner);
+        }
+        forms.extend(splittable.iter().cloned());
+        for (owner, (_, value)) in secrets.iter().enumerate() {
+            forms.extend(encodings::all(value));
+            owners.resize(forms.len(), owner);
+        }
+        let heads: BTreeSet<&str> = splittable.iter().map(|form| split::head(form)).collect();
+        let encoded = forms[splittable.len()..]
+            .iter()
+            .map(|form| head_of_encoded(form));
+        let encoded: BTreeSet<&str> = encoded
+            .filter(|head| !heads.iter().any(|shorter| head.starts_with(shorter)))
+            .collect();
+        let heads: Vec<&str> = heads.into_iter().chain(encoded).collect();
+        let mut hides_form = [false; shapes::COUNT];
+        for (literal, hides) in shapes::literals().zip(&mut hides_form) {
+            *hides = heads
+                .iter()
+                .any(|head| head.starts_with(literal) || literal.starts_with(head));
+        }
+        let mut signs: Vec<&str> = shapes::literals().collect();
+        signs.extend(heads);
+        // Small rather than fast: it is used where a sign was found.
+        let automaton = (!forms.is_empty()).then(|| {
+            AhoCorasick::builder()
+                .kind(Some(AhoCorasickKind::ContiguousNFA))
+                .build(&forms)
+                .expect("secrets are few and short")
+        });
+        let reveals_secret = |id: &str| {
+            shapes::redact(id).is_some() || automaton.as_ref().is_some_and(|all| all.is_match(id))
+        };
+        let configured = secrets.iter().map(|(id, value)| ConfiguredSecret {
+            value: (*value).to_owned(),
+            mark: match reveals_secret(id) {
                 true => MARK.to_owned(),
                 false => format!("[REDACTED:{id}]"),
-            };
-            // A document may hold JSON as text, and that escapes the secret.
-            let quoted = Value::from(*value).to_string();
-            let escaped = quoted[1..quoted.len() - 1].to_owned();
-            for form in [
-                Some((*value).to_owned()),
-                Some(escaped).filter(|e| e != value),
-            ] {
-                owners.extend(form.as_ref().map(|_| configured.len()));
-                forms.extend(form);
-            }
-            let value = (*value).to_owned();
-            configured.push(ConfiguredSecret { value, mark });
-        }
+            },
+        });
         let numeric = |form: &String| form.bytes().all(|b| b"0123456789.-+eE".contains(&b));
-        let mut signs: Vec<&str> = shapes::literals().collect();
-        signs.extend(forms.iter().map(|form| split::head(form)));
         Self {
-            numeric: forms.iter().any(numeric),
+            configured: configured.collect(),
+            numeric: splittable.iter().any(numeric),
             signs: Finder::new(&signs),
-            ends: split::Ends::new(&forms),
-            forms: (!forms.is_empty())
-                .then(|| AhoCorasick::new(&forms).expect("secrets are few and short")),
+            hides_form,
+            ends: split::Ends::new(&splittable),
+            forms: automaton,
             owners,
-            configured,
         }
     }
 
-    /// What is filled while records are serialized.
+    /// An empty collector, filled while records are serialized.
     pub(crate) fn texts(&self) -> Texts {
         Texts {
             with_numbers: self.numeric,
@@ -115,8 +144,8 @@ impl Redactor {
         }
     }
 
-    /// Whether a record that was serialized to this JSON, with these texts, has to be looked at. Never
-    /// says no to one that holds a secret.
+    /// Whether a record with this JSON and these texts must be examined. Never `false` for a record
+    /// that holds a secret.
     pub(crate) fn needs_redaction(&self, json: &str, texts: &Texts) -> bool {
         if texts.search_json_only {
             return self.may_hold_secret(json, true);
@@ -127,17 +156,21 @@ impl Redactor {
     fn may_hold_secret(&self, text: &str, escaped: bool) -> bool {
         let mut matcher = shapes::Matcher::default();
         let mut from = 0;
-        let mut ends_checked = false;
+        let mut forms_checked = false;
         while let Some(found) = self.signs.find(text, from) {
             let sign = found.pattern().as_usize();
-            if sign < shapes::COUNT {
+            let shape = (sign < shapes::COUNT).then_some(sign);
+            if let Some(shape) = shape {
                 // What comes before is not configured here: another text may.
-                let credential = matcher.credential(text.as_bytes(), sign, found.range());
-                if credential.is_some() || (escaped && shapes::may_be_escaped(sign)) {
+                let credential = matcher.credential(text.as_bytes(), shape, found.range());
+                if credential.is_some() || (escaped && shapes::may_be_escaped(shape)) {
                     return true;
                 }
-            } else if !std::mem::replace(&mut ends_checked, true)
-                && self.ends.as_ref().is_some_and(|ends| ends.both_in(text))
+            }
+            if shape.is_none_or(|shape| self.hides_form[shape])
+                && !std::mem::replace(&mut forms_checked, true)
+                && (self.ends.as_ref().is_some_and(|ends| ends.both_in(text))
+                    || self.holds_known_secret(text))
             {
                 return true;
             }
@@ -146,7 +179,7 @@ impl Redactor {
         false
     }
 
-    /// Takes secrets out of data that is told together, keys included. Whether there were any.
+    /// Redacts data that is stored together, keys included. Returns whether anything was found.
     pub(crate) fn redact(&self, mut places: UserDataRefs<'_>) -> bool {
         let mut changed = false;
         for place in &mut places {
@@ -168,12 +201,12 @@ impl Redactor {
         changed
     }
 
-    /// Takes secrets out of a value. Whether there were any.
+    /// Redacts a value. Returns whether anything was found.
     pub fn redact_value(&self, value: &mut Value) -> bool {
         self.redact(vec![UserData::Value(value)])
     }
 
-    /// The text without secrets; `None` when there was nothing to take out.
+    /// The redacted text; `None` when there was nothing to redact.
     pub fn redact_text(&self, text: &str) -> Option<String> {
         let mut clean: Option<String> = None;
         for _ in 0..MAX_ROUNDS {
@@ -206,7 +239,7 @@ impl Redactor {
         let mut clean = String::new();
         let mut copied = 0;
         for (range, owner) in found {
-            // Secrets that overlap are masked together.
+            // Overlapping secrets are masked together.
             if range.start >= copied {
                 clean.push_str(&text[copied..range.start]);
                 clean.push_str(&self.configured[owner].mark);
@@ -251,7 +284,8 @@ impl Redactor {
                 None => drop(object.insert(key, value)),
             }
         }
-        // Different secrets may become the same mask; what they name stays apart.
+        // Different secrets may get the same mask. Number the keys so that their members stay
+        // apart.
         let mut times: HashMap<String, usize> = HashMap::new();
         for (mask, value) in renamed {
             let count = times.entry(mask.clone()).or_insert(0);
@@ -264,4 +298,8 @@ impl Redactor {
         }
         true
     }
+}
+
+fn head_of_encoded(form: &str) -> &str {
+    &form[..form.floor_char_boundary(ENCODED_HEAD_BYTES)]
 }

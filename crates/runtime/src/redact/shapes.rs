@@ -1,10 +1,10 @@
-//! Shapes of credentials that have no business in a log, whoever they belong to.
+//! Shapes of well-known credentials, which are redacted whoever they belong to.
 //!
-//! A credential begins at the start of a text or after anything that is not an ASCII letter or digit:
-//! `task-…` is a word, `KEY_sk-…` is not. An escape that was written out (`\nsk-…` in JSON that is
-//! itself a text, `%3Dsk-…` in a URL) ends in a letter or digit and still comes before a credential.
+//! A credential begins at the start of a text or after anything that is not an ASCII letter or
+//! digit: `task-…` is a word, `KEY_sk-…` is not. An escape in the text (`\nsk-…` in JSON within a
+//! text, `%3Dsk-…` in a URL) ends in a letter or digit and may still precede a credential.
 //!
-//! Matching is linear in the text, whatever it holds.
+//! Matching is linear in the length of the text, whatever its content.
 
 use super::finder::Finder;
 use std::ops::Range;
@@ -16,7 +16,7 @@ const MAX_GAP: usize = 8;
 
 #[derive(Clone, Copy)]
 enum Rest {
-    /// At least so many characters of a class, and all that follow.
+    /// A minimum of characters of a class, and all that follow.
     Run(fn(u8) -> bool, usize),
     /// Three runs with dots between them.
     JsonWebToken,
@@ -25,7 +25,7 @@ enum Rest {
 }
 
 impl Rest {
-    /// How far before the literal the credential begins.
+    /// How many bytes before the literal the credential begins.
     fn letters_before(self) -> usize {
         match self {
             Self::Bearer => 1,
@@ -55,7 +55,8 @@ const SHAPES: [(&str, Rest); 18] = [
     ("EARER", Rest::Bearer),
 ];
 
-/// Whether a credential of this shape may hold something that JSON escapes: the gap after `Bearer`.
+/// Whether a credential of this shape may contain something that JSON escapes: the gap after
+/// `Bearer`.
 pub(super) fn may_be_escaped(shape: usize) -> bool {
     matches!(SHAPES[shape].1, Rest::Bearer)
 }
@@ -78,7 +79,8 @@ pub(super) fn redact(text: &str) -> Option<String> {
     while let Some(found) = FINDER.find(text, from) {
         let shape = found.pattern().as_usize();
         let begins = found.start() - SHAPES[shape].1.letters_before().min(found.start());
-        // Asked first: it is cheap, and a run of words that are none must not be walked for each.
+        // Checked first: it is cheap, and a sequence of words that are no credentials must not be
+        // scanned for each of them.
         let credential = (begins >= copied && starts_word(text.as_bytes(), begins))
             .then(|| matcher.credential(text.as_bytes(), shape, found.range()))
             .flatten();
@@ -95,16 +97,16 @@ pub(super) fn redact(text: &str) -> Option<String> {
     (copied > 0).then(|| clean + &text[copied..])
 }
 
-/// Remembers what a search for the end of a token met, so that many beginnings in one run of
-/// characters do not each walk to its end.
+/// Caches the result of a search for the end of a token, so that many beginnings in one sequence of
+/// characters do not each scan to its end.
 #[derive(Default)]
 pub(super) struct Matcher {
-    /// End of the run of characters looked at last, and where a token that continues there ends.
+    /// End of the last scanned sequence, and where a token that continues there ends.
     token: Option<(usize, Option<usize>)>,
 }
 
 impl Matcher {
-    /// The credential around a literal, if what stands beside the literal makes it one. Does not ask
+    /// The credential around a literal, if the text beside the literal makes it one. Does not check
     /// whether it starts a word.
     pub(super) fn credential(
         &mut self,

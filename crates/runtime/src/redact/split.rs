@@ -1,18 +1,18 @@
-//! Secrets in pieces: texts of one value that give a secret when they are put together.
+//! Secrets in pieces: texts of one value that form a secret when joined.
 //!
-//! Two ways of putting together count: one text after the other as the document has them, however
-//! short the pieces; and in any order, because members of an object have none, with pieces long
-//! enough not to be met by chance. Names of members are no texts.
+//! Two ways of joining are covered. In document order, however short the pieces. And in any order,
+//! because object members have none; these pieces must be long enough not to occur by chance.
+//! Member names are not texts.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 use std::ops::Range;
 use tandem_record::{UserData, UserDataRefs};
 
-/// Shorter pieces are all over every document.
+/// Shorter pieces occur in every document.
 const MIN_PIECE: usize = 4;
 
-/// The beginning of a secret, which every text with the secret or its first piece contains.
+/// The beginning of a secret. Every text with the secret or its first piece contains it.
 pub(super) fn head(secret: &str) -> &str {
     let end = secret.char_indices().nth(MIN_PIECE);
     end.map_or(secret, |(end, _)| &secret[..end])
@@ -23,11 +23,11 @@ fn tail(secret: &str) -> &str {
     start.map_or(secret, |(start, _)| &secret[start..])
 }
 
-/// Takes the pieces of a secret out of texts. Whether any were there.
+/// Masks the pieces of a secret in texts. Returns whether there were any.
 pub(super) fn mask(texts: &mut [&mut String], secret: &str, mark: &str) -> bool {
     let mut found = mask_in_order(texts, secret, mark);
-    // Each round masks one way of cutting the secret wherever it was used, so that as many rounds as
-    // there are places to cut are enough.
+    // Each round masks one way of cutting the secret wherever it occurs, so the number of possible
+    // cuts is enough rounds.
     for _ in 0..secret.len() {
         let Some(pieces) = in_any_order(texts, secret) else {
             break;
@@ -42,7 +42,7 @@ pub(super) fn mask(texts: &mut [&mut String], secret: &str, mark: &str) -> bool 
     found
 }
 
-/// Every text in the data, in the order it has there. Keys are no texts.
+/// Every text in the data, in document order. Keys are not texts.
 pub(super) fn texts_of(places: UserDataRefs<'_>) -> Vec<&mut String> {
     let mut texts = Vec::new();
     for place in places {
@@ -66,13 +66,13 @@ fn texts_in<'a>(value: &'a mut Value, to: &mut Vec<&'a mut String>) {
     }
 }
 
-/// Both ends of each secret. A text without them, or several texts without them, cannot give it.
+/// Both ends of each secret. Texts without them cannot form it.
 #[derive(Clone)]
 pub(super) struct Ends {
-    /// Whether there is any of `each` at all. Nearly always there is none, and this is quicker to
-    /// say so.
+    /// Checks whether any of `each` is present at all. Nearly always none is, and this check is
+    /// faster.
     any: AhoCorasick,
-    /// Beginning and end of each secret, one after the other.
+    /// Beginning and end of each secret, alternating.
     each: AhoCorasick,
     secrets: usize,
 }
@@ -84,7 +84,7 @@ impl Ends {
         if ends.is_empty() {
             return None;
         }
-        // Who only asks whether there is a match may be answered many bytes at a time.
+        // An existence check can use SIMD.
         let builder = &mut AhoCorasick::builder();
         let any = builder.match_kind(MatchKind::LeftmostFirst).build(&ends);
         Some(Self {
@@ -94,7 +94,7 @@ impl Ends {
         })
     }
 
-    /// Whether both ends of one secret are there.
+    /// Whether both ends of one secret are present.
     pub(super) fn both_in(&self, text: &str) -> bool {
         if !self.any.is_match(text) {
             return false;
@@ -111,10 +111,10 @@ impl Ends {
     }
 }
 
-/// Parts of texts by the place of the text, none twice.
+/// Parts of texts by index of the text, without duplicates.
 type Pieces = Vec<(usize, Range<usize>)>;
 
-/// Masks the secret wherever it runs from one text into the next.
+/// Masks the secret wherever it continues from one text into the next.
 fn mask_in_order(texts: &mut [&mut String], secret: &str, mark: &str) -> bool {
     let whole: String = texts.iter().map(|text| text.as_str()).collect();
     let mut found = whole.match_indices(secret).peekable();
@@ -150,8 +150,8 @@ fn mask_in_order(texts: &mut [&mut String], secret: &str, mark: &str) -> bool {
     any
 }
 
-/// Masks the pieces of one way to cut a secret: the first where a text ends with it, the last where one
-/// begins with it, those between where they are the whole text.
+/// Masks the pieces of one cut of a secret: the first where a text ends with it, the last where a
+/// text begins with it, the others where they are the whole text.
 fn mask_everywhere(texts: &mut [&mut String], pieces: &[String], mark: &str) {
     let [first, middle @ .., last] = pieces else {
         return;
@@ -171,15 +171,15 @@ fn mask_everywhere(texts: &mut [&mut String], pieces: &[String], mark: &str) {
     }
 }
 
-/// A text that ends with the secret's beginning, texts that are what follows, and one that begins
-/// with its end.
+/// A text that ends with the secret's beginning, texts that are its middle pieces, and one that
+/// begins with its end.
 fn in_any_order(texts: &[&mut String], secret: &str) -> Option<Pieces> {
     let cuts: Vec<usize> = secret.char_indices().map(|(at, _)| at).collect();
     if cuts.len() < 2 * MIN_PIECE {
         return None;
     }
     let (first, last) = (cuts[MIN_PIECE], cuts[cuts.len() - MIN_PIECE]);
-    // How the secret can be had up to a place.
+    // For each position: the pieces that form the secret up to it.
     let mut reachable: Vec<Option<Pieces>> = vec![None; secret.len()];
     for cut in cuts
         .iter()

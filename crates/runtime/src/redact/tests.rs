@@ -1,3 +1,4 @@
+mod encodings;
 mod fuzz;
 
 use super::*;
@@ -10,7 +11,7 @@ fn redactor() -> Redactor {
     Redactor::new([("db", SECRET)].into_iter())
 }
 
-/// The value as it would be stored, found suspicious first as on the append path.
+/// The value as it would be stored. Checks first that it is suspected, as on the append path.
 fn stored(redactor: &Redactor, value: &Value) -> Value {
     let mut texts = redactor.texts();
     let json = texts.serialize(value);
@@ -48,7 +49,7 @@ fn configured_secrets_are_masked_everywhere() {
         (json!("hunter2-hunter2-hunter2"), json!("[REDACTED:longer]")),
         (json!("_hunter2-hunter2_"), json!("_[REDACTED:db]_")),
         (json!({"hunter2-hunter2": 1}), json!({"[REDACTED:db]": 1})),
-        // The id of a secret may hold another one.
+        // The id of a secret may contain another secret.
         (json!("another-secret"), json!("[REDACTED]")),
         (json!("abc and skills"), json!("abc and skills")),
     ] {
@@ -154,7 +155,7 @@ fn split_secret_is_found_anywhere_in_a_document() {
             json!(["hun", 7, null, "ter2-hunter2"]),
             json!([mark, 7, null, mark]),
         ),
-        // Members have no order; what their author wrote first may come last.
+        // Members have no order: the piece that the author wrote first may come last.
         (
             json!({"b": "hunter2-", "a": "hunter2"}),
             json!({"b": mark, "a": mark}),
@@ -207,7 +208,7 @@ fn split_secret_with_json_escapes_is_found() {
 
 #[test]
 fn text_of_repeated_prefixes_is_searched_in_linear_time() {
-    // Quadratic work on so much would take minutes.
+    // Quadratic work on this much text would take minutes.
     let text = ["-eyJ", "ask-", "-sk-", "bearer ", "AKIA", "eyJaaaaaaaa."]
         .map(|piece| piece.repeat(200_000 / piece.len()))
         .concat();

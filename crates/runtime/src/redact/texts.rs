@@ -1,25 +1,25 @@
-//! Serializing a record and looking at its texts in one pass: the strings are seen as they are, before
-//! JSON escapes them.
+//! Serializes a record and collects its texts in one pass. The strings are collected before JSON
+//! escapes them.
 
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 use std::io::{Result, Write};
 
-/// The texts of a record that was serialized.
+/// The texts of a serialized record.
 #[derive(Default)]
 pub(crate) struct Texts {
-    /// One string value after the other, so that a secret cut into pieces is whole again.
+    /// All string values joined, so that a secret cut into pieces is whole again.
     pub(super) values: String,
-    /// Keys, and numbers where those are asked for, each on a line of its own.
+    /// Keys, and numbers if requested, one per line.
     pub(super) names: String,
     pub(super) with_numbers: bool,
-    /// Nobody looks for anything that JSON may escape or cut: the JSON itself will do.
+    /// No configured secret can be escaped or cut by JSON: searching the JSON text is enough.
     pub(super) search_json_only: bool,
     pub(super) in_key: bool,
 }
 
 impl Texts {
-    /// The record as JSON. The texts are those of this record alone.
+    /// The record as JSON. The collected texts are those of this record alone.
     pub(crate) fn serialize(&mut self, record: &impl Serialize) -> String {
         self.values.clear();
         self.names.clear();
@@ -112,7 +112,7 @@ impl Formatter for TextCollector<'_> {
     }
 
     fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, number: f64) -> Result<()> {
-        // As JSON writes it, which is not how `Display` does.
+        // The JSON form, which differs from `Display`.
         if self.0.with_numbers {
             self.0.number(serde_json::Value::from(number));
         }

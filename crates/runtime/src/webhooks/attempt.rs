@@ -1,4 +1,4 @@
-//! One attempt at one delivery: from its row in the log to what became of it.
+//! One attempt at one delivery: reads its event, sends it, and computes its progress.
 
 use super::health::{self, MAX_ATTEMPTS};
 use super::{Subscription, WebhookDelivery};
@@ -7,11 +7,11 @@ use crate::runtime::Runtime;
 use tandem_record::{Seq, StreamId, Timestamp};
 use tandem_store::{DeliveryProgress, DeliveryRow, DeliveryState, Fault, WebhookChange};
 
-/// What became of it.
+/// Result of an attempt.
 pub(super) enum Attempt {
     Delivered(String),
     Failed(String),
-    /// There is nothing to deliver any more.
+    /// There is nothing left to deliver.
     NothingToDeliver(&'static str),
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn attempt(
     })
 }
 
-/// Where a delivery stands after an attempt.
+/// Progress of a delivery after an attempt.
 pub(super) fn progress_after(
     row: &DeliveryRow,
     attempt: Attempt,
@@ -76,7 +76,7 @@ pub(super) fn progress_after(
     }
 }
 
-/// A delivery that is given up without another attempt.
+/// Progress of a delivery that is given up without another attempt.
 pub(super) fn given_up(row: &DeliveryRow, why: &str) -> DeliveryProgress {
     DeliveryProgress {
         state: DeliveryState::Dead,
@@ -88,7 +88,7 @@ pub(super) fn given_up(row: &DeliveryRow, why: &str) -> DeliveryProgress {
     }
 }
 
-/// Records where a delivery stands, and counts it.
+/// Adds the progress to the commit and to the metrics.
 pub(super) fn record_attempt(
     runtime: &Runtime,
     row: DeliveryRow,
@@ -101,7 +101,7 @@ pub(super) fn record_attempt(
     };
     if progress.state == DeliveryState::Dead {
         let why = progress.outcome.as_deref();
-        tracing::warn!(webhook = %row.webhook, number = row.number, why, "a delivery is given up");
+        tracing::warn!(webhook = %row.webhook, number = row.number, why, "delivery given up");
     }
     runtime.inner.metrics.webhook_delivery(counted);
     WebhookChange::Settle {

@@ -1,22 +1,25 @@
-//! Telling a run's `callbackUrl` that somebody is waited for.
+//! Notifies a run's `callbackUrl` of open questions.
 //!
-//! An announcement is an effect of its run and not a delivery of a subscription, because it lives as long
-//! as one question: the engine decides it in the commit that asks and takes it back in the commit that
-//! closes the question, and the outbox already keeps exactly that, with an identity, through crashes. A
-//! subscription would be the wrong owner: it has an order to keep, a health that lets one bad target hold
-//! up everything behind it, a secret and a log, and somebody has to register and delete it. What both
-//! need is shared: the webhook_sender with its guarded client, and the spread of pauses.
+//! An announcement is an effect of its run and not a delivery of a subscription, because its
+//! lifetime is that of one question: the engine creates it in the commit that opens the question
+//! and removes it in the commit that closes it. The outbox already stores exactly that, with an
+//! identity, through crashes. A subscription does not fit: it has an order of deliveries, a health
+//! that lets one bad target delay everything behind it, a secret and a log, and it must be
+//! registered and deleted. Both share the webhook sender with its guarded client, and the jitter of
+//! pauses.
 //!
 //! | Failures | Until the next attempt |
 //! |---|---|
 //! | 1, 2, 3, 4, 5 | 1 s, 4 s, 30 s, 2 min, 10 min |
 //! | 6 to 23 | 1 h |
-//! | 24 | never: the run's log says so, and the run waits on |
+//! | 24 | never: the run's log records it, and the run keeps waiting |
 //!
 //! Invariants:
 //! - What is cached_outcome is read from the run when it is cached_outcome. No entry, event, log line or error holds a link.
 //! - A failure is recorded before the next attempt, and only while the entry is there: a question that
 //!   was closed meanwhile is not brought back.
+//! - Every attempt checks what whoever started the run may do now. Without a good key that may read the
+//!   run nothing is sent, and no further attempt is made; without one that may answer, the link only shows.
 //! - It waits in the lane of its tenant and target like other deliveries, so that one target that hangs
 //!   leaves the others theirs (`slots.rs`).
 
@@ -29,8 +32,10 @@ use tandem_record::{
 };
 use tandem_store::{Commit, CommitGuard, Error, Fault, Lane, OutboxChange, RunRow};
 
-/// How an undelivered announcement is called in the run's log.
+/// Name of an undelivered announcement in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
+const STARTER_MAY_NOT_READ: &str =
+    "whoever started the run has no good key with the scope runs:read";
 
 fn pause_ms(failures: u32, id: &str) -> u64 {
     let base = match failures {
@@ -45,16 +50,18 @@ fn pause_ms(failures: u32, id: &str) -> u64 {
     with_jitter(base, &format!("{id}:{failures}"))
 }
 
-/// How telling went.
+/// Result of a notification.
 enum NotifyOutcome {
     Done(EffectOutcome),
-    /// There is nobody to tell, or nothing.
+    /// There is no callback, or no open question.
     NothingToSend,
+    /// Whoever started the run may not read it.
+    Denied,
 }
 
 impl Runtime {
-    /// Tells a callback of a question, and sees to what follows. `cached_outcome` keeps what came of it, however
-    /// often the store fails to take that.
+    /// Notifies the callback of a question and records the result. `cached_outcome` holds the
+    /// result, however often recording it fails.
     pub(crate) async fn notify_callback(
         &self,
         effect: &Effect,
@@ -69,6 +76,12 @@ impl Runtime {
         let outcome = match attempted {
             NotifyOutcome::Done(outcome) => cached_outcome.insert(outcome).clone(),
             NotifyOutcome::NothingToSend => return self.remove_outbox_entry(effect).await,
+            NotifyOutcome::Denied => {
+                self.give_up_announcement(effect, interrupt, STARTER_MAY_NOT_READ)
+                    .await?;
+                self.inner.metrics.callback_announcement("dead");
+                return Ok(());
+            }
         };
         let failures = tries.saturating_add(1);
         let counted = match outcome {
@@ -78,15 +91,8 @@ impl Runtime {
                 "failed"
             }
             EffectOutcome::Failed { error } => {
-                let (run, why) = (&effect.run_id, &error.message);
-                tracing::warn!(%run, %interrupt, why, "a question is announced no more");
-                let message = format!("{failures} attempts, the last: {}", error.message);
-                let error = ErrorInfo::new(UNDELIVERED, message);
-                let command = Command::FinishEffect {
-                    effect: effect.id.clone(),
-                    outcome: EffectOutcome::Failed { error },
-                };
-                self.submit_effect_result(effect, command, run).await?;
+                let why = format!("{failures} attempts, the last: {}", error.message);
+                self.give_up_announcement(effect, interrupt, &why).await?;
                 "dead"
             }
             EffectOutcome::Done { .. } | EffectOutcome::Pack(_) => {
@@ -96,6 +102,24 @@ impl Runtime {
         };
         self.inner.metrics.callback_announcement(counted);
         Ok(())
+    }
+
+    /// Records in the run's log that a question is not announced any more.
+    async fn give_up_announcement(
+        &self,
+        effect: &Effect,
+        interrupt: &InterruptId,
+        why: &str,
+    ) -> Result<(), Fault> {
+        let run = &effect.run_id;
+        tracing::warn!(%run, %interrupt, why, "a question is announced no more");
+        let command = Command::FinishEffect {
+            effect: effect.id.clone(),
+            outcome: EffectOutcome::Failed {
+                error: ErrorInfo::new(UNDELIVERED, why),
+            },
+        };
+        self.submit_effect_result(effect, command, run).await
     }
 
     /// One attempt. A fault means that nothing was sent.
@@ -118,6 +142,11 @@ impl Runtime {
         let (Some(question), Some(url)) = (question, &request.callback_url) else {
             return Ok(NotifyOutcome::NothingToSend);
         };
+        let now = self.clock().now();
+        let access = webhook_sender.starter_access(&request.owner, now).await?;
+        if !access.may_read {
+            return Ok(NotifyOutcome::Denied);
+        }
         let root = self.root_of(&row).await?;
         let announcement = Announcement {
             id: &effect.id,
@@ -126,9 +155,10 @@ impl Runtime {
             workflow: &row.workflow_id,
             parent_and_root: row.parent.as_ref().zip(root.as_ref()),
             question: &question,
-            may_answer: request.callback_may_answer,
+            may_answer: request.callback_may_answer && access.may_answer,
+            issued_to: request.owner.principal.as_ref(),
             trace: request.trace.as_ref(),
-            sent_at: self.clock().now(),
+            sent_at: now,
         };
         let sent = webhook_sender.announce(&announcement).await;
         Ok(NotifyOutcome::Done(match sent {
@@ -141,7 +171,7 @@ impl Runtime {
         }))
     }
 
-    /// The run at the top of the family, which is the one its starter knows.
+    /// The root of the run tree, which is the run that the client started.
     async fn root_of(&self, row: &RunRow) -> Result<Option<RunId>, Fault> {
         let mut root = row.parent.clone();
         for _ in 0..self.limits().max_depth {
@@ -155,7 +185,7 @@ impl Runtime {
         Ok(root)
     }
 
-    /// Puts the entry off. One that was removed meanwhile stays so.
+    /// Reschedules the entry. An entry removed in the meantime stays removed.
     async fn reschedule_announcement(
         &self,
         effect: &Effect,
@@ -192,7 +222,7 @@ impl Runtime {
             Ok(()) | Err(Error::Conflict(_)) => {}
             Err(Error::Fault(fault)) => return Err(fault),
         }
-        // It may be due again before this task has wound up.
+        // It may be due again before this task has ended.
         self.inner.effects.mark_finished(&effect.id);
         Ok(())
     }

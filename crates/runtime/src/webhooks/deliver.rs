@@ -1,6 +1,6 @@
-//! Making the deliveries of one subscription, in the order they were decided: up to a handful side
-//! by side as long as they belong to different runs and the target is well, one at a time when it
-//! is not. Every attempt is recorded before the next begins.
+//! Makes the deliveries of one subscription, in the order of their numbers. Several are sent
+//! concurrently if they belong to different runs and the target is healthy; otherwise one at a
+//! time. Every attempt is recorded before the next begins.
 
 use super::attempt::{Attempt, attempt, given_up, progress_after, record_attempt};
 use super::health::{self, MAX_AGE_MS};
@@ -17,18 +17,18 @@ use tandem_store::{
 };
 use tokio::task::JoinSet;
 
-/// Deliveries looked at for a round.
+/// Deliveries read for one round.
 const DELIVERIES_PER_ROUND: usize = 64;
-/// Deliveries under way at once for one subscription.
+/// Limit of concurrent deliveries of one subscription.
 const MAX_CONCURRENT: usize = 8;
-/// DeliveryWorker before others get the worker.
+/// Rounds before the worker is released for others.
 const ROUNDS: usize = 64;
-/// How long deliveries wait on a host that makes none.
+/// Pause of deliveries on a host without a webhook sender.
 const NO_SENDER_RETRY_MS: u64 = 30_000;
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Runtime {
-    /// Takes up a subscription's entry that was leased to this process.
+    /// Works on a subscription's entry that is leased to this process.
     pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot) {
         let assignment = WorkAssignment {
             effect: leased.effect,
@@ -57,15 +57,15 @@ struct DeliveryWorker {
     runtime: Runtime,
     webhook: WebhookId,
     tenant: TenantId,
-    /// How often the entry failed before.
+    /// Earlier failures of the entry.
     failures: u32,
 }
 
 /// How a round ended.
 enum RoundOutcome {
-    /// There may be more to do now.
+    /// More may be due now.
     Again,
-    /// The entry is put off, gone, or another's.
+    /// The entry is rescheduled, removed, or leased to another process.
     Over,
 }
 
@@ -78,7 +78,7 @@ impl DeliveryWorker {
                 Ok(()) => return,
                 Err(fault) => fault,
             };
-            tracing::warn!(webhook = %self.webhook, error = %fault, "deliveries are held up");
+            tracing::warn!(webhook = %self.webhook, error = %fault, "deliveries are delayed");
             if !fault.retryable || self.runtime.is_stopping() {
                 let (runtime, id) = (&self.runtime, entry_id(&self.webhook));
                 return runtime
@@ -107,7 +107,7 @@ impl DeliveryWorker {
         let owner = &self.runtime.inner.config.owner;
         let store = self.runtime.store();
         if let Err(fault) = store.release(&entry_id(&self.webhook), owner, at).await {
-            tracing::warn!(webhook = %self.webhook, error = %fault, "it waits for the lease to run out");
+            tracing::warn!(webhook = %self.webhook, error = %fault, "cannot reschedule deliveries; they wait until the lease ends");
         }
     }
 
@@ -120,7 +120,7 @@ impl DeliveryWorker {
         let subscription = Arc::new(Subscription::read(&stored)?);
         let now = self.runtime.clock().now();
         if let Some(until) = health::hold_until_after(&subscription.health, now) {
-            // Whatever comes in meanwhile waits as well.
+            // Deliveries added in the meantime wait as well.
             let put = OutboxChange::Put(entry(&subscription.webhook, until));
             return self.reschedule(put, None).await;
         }
@@ -162,8 +162,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// Puts the entry off or away. A delivery that came in meanwhile starts another round; an
-    /// entry that is no longer ours is left is_single_process.
+    /// Reschedules or removes the entry. A delivery added in the meantime starts another round; an
+    /// entry leased to another process is not changed.
     async fn reschedule(
         &self,
         change: OutboxChange,
@@ -191,7 +191,7 @@ impl DeliveryWorker {
         })
     }
 
-    /// `false` when a guard objected.
+    /// `false` when a guard failed.
     async fn committed(&self, commit: Commit) -> Result<bool, Fault> {
         match self.runtime.store().commit(commit).await {
             Ok(()) => Ok(true),
@@ -212,7 +212,7 @@ impl DeliveryWorker {
         record_attempt(&self.runtime, row, progress)
     }
 
-    /// Attempts what may be attempted side by side, and says what is to be recorded.
+    /// Makes the attempts that may run concurrently, and returns what to record.
     async fn attempt_due(
         &self,
         subscription: &Arc<Subscription>,
@@ -248,14 +248,14 @@ impl DeliveryWorker {
                     let progress = progress_after(&row, attempt, now);
                     changes.push(record_attempt(&self.runtime, row, progress));
                 }
-                // Never sent; it stays due.
+                // Not sent; it stays due.
                 Err(fault) => store_fault = Some(fault),
             }
         }
         if let Some(fault) = store_fault.filter(|_| changes.is_empty()) {
             return Err(fault);
         }
-        // A round is one look at the target: it is down when nothing got through.
+        // A round is one health check of the target: it is down when no delivery succeeded.
         let health = match (made, missed) {
             (0, 0) => subscription.health.clone(),
             (0, _) => health::failed(&subscription.health, &self.webhook, now),
@@ -270,7 +270,8 @@ impl DeliveryWorker {
         Ok(changes)
     }
 
-    /// Until the record stands: what was sent is not sent again because the store was in store_fault.
+    /// Retries until the attempts are recorded: a delivery must not be sent again because the store
+    /// failed.
     async fn record(
         &self,
         subscription: &Subscription,
@@ -288,7 +289,7 @@ impl DeliveryWorker {
             };
             match self.committed(commit).await {
                 Ok(true) => break,
-                // Deleted meanwhile, or taken over by another process.
+                // Deleted in the meantime, or leased to another process.
                 Ok(false) => return Ok(RoundOutcome::Over),
                 Err(fault) if fault.retryable && !self.runtime.is_stopping() => {
                     tracing::warn!(webhook = %self.webhook, error = %fault, "cannot record a delivery");
@@ -307,7 +308,7 @@ impl DeliveryWorker {
     }
 }
 
-/// Growing pauses while the store is in store_fault.
+/// Growing pauses while the store fails.
 struct Backoff(Duration);
 
 impl Default for Backoff {

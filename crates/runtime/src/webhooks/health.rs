@@ -1,12 +1,12 @@
-//! When to try again, when to leave a target is_single_process, and when to give up. Pure.
+//! When to retry, when to pause a target, and when to give up. Pure functions.
 //!
 //! | Failures in a row | Until the next attempt |
 //! |---|---|
 //! | 1, 2, 3 | 1 s, 4 s, 30 s |
 //! | 4 and more | 1 h: the circuit is open; then one probe |
 //!
-//! A success closes the circuit. A hundred failures within seven days end the subscription. The
-//! same pauses hold for one delivery that fails among others that succeed.
+//! A success closes the circuit. A hundred failures within seven days end the subscription. One
+//! delivery that fails while others succeed has the same pauses.
 
 use sha2::{Digest as _, Sha256};
 use tandem_record::{Timestamp, WebhookHealth, WebhookId};
@@ -16,18 +16,19 @@ const OPEN_MS: u64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 const COUNTED_DAYS: i64 = 7;
 const FAILS_AFTER: u32 = 100;
-/// A delivery is given up after this many attempts,
+/// Attempts after which a delivery is given up.
 pub(super) const MAX_ATTEMPTS: u32 = 24;
-/// or when it is this old.
+/// Age after which a delivery is given up.
 pub(super) const MAX_AGE_MS: u64 = 3 * 86_400_000;
-/// Pauses grow by up to a fifth, so that subscriptions that failed together do not return together.
+/// Pauses grow by up to a fifth, so that subscriptions that failed together are not retried
+/// together.
 const JITTER_DIVISOR: u64 = 5;
 
-/// How a subscription stands, for people.
+/// Status of a subscription as shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookStatus {
     Active,
-    /// The circuit is open, or a retry is waited for.
+    /// The circuit is open, or a retry is pending.
     Paused,
     Failed,
 }
@@ -52,12 +53,12 @@ pub fn webhook_status(health: &WebhookHealth, now: Timestamp) -> WebhookStatus {
     }
 }
 
-/// Until when nothing may be attempted, if that is not now.
+/// Time before which nothing may be attempted, if that is in the future.
 pub(super) fn hold_until_after(health: &WebhookHealth, now: Timestamp) -> Option<Timestamp> {
     health.hold_until.filter(|until| *until > now)
 }
 
-/// After an attempt that succeeded.
+/// Health after a successful attempt.
 pub(super) fn succeeded(health: &WebhookHealth) -> WebhookHealth {
     WebhookHealth {
         consecutive_failures: 0,
@@ -66,7 +67,7 @@ pub(super) fn succeeded(health: &WebhookHealth) -> WebhookHealth {
     }
 }
 
-/// After an attempt that failed.
+/// Health after a failed attempt.
 pub(super) fn failed(health: &WebhookHealth, webhook: &WebhookId, now: Timestamp) -> WebhookHealth {
     let mut after = health.clone();
     after.consecutive_failures = after.consecutive_failures.saturating_add(1);
@@ -83,7 +84,7 @@ pub(super) fn failed(health: &WebhookHealth, webhook: &WebhookId, now: Timestamp
     after
 }
 
-/// The pause after the n-th failure. `salt` keeps the spread apart, and makes it repeatable.
+/// The pause after the n-th failure. `salt` varies the jitter and makes it repeatable.
 pub(super) fn pause_ms(nth: u32, webhook: &WebhookId, salt: u64) -> u64 {
     let base = match nth {
         0 => 0,
@@ -95,7 +96,7 @@ pub(super) fn pause_ms(nth: u32, webhook: &WebhookId, salt: u64) -> u64 {
     with_jitter(base, &format!("{webhook}:{salt}"))
 }
 
-/// A pause, longer by up to a fifth.
+/// A pause, extended by up to a fifth.
 pub(super) fn with_jitter(base: u64, salt: &str) -> u64 {
     let roll = Sha256::digest(salt)[0];
     base + base * u64::from(roll) / 255 / JITTER_DIVISOR

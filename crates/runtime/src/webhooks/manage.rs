@@ -1,5 +1,5 @@
-//! Subscriptions coming, change_lock and going. Each change is one commit, together with the answer
-//! kept under the caller's idempotency key.
+//! Creating, changing and deleting subscriptions. Each change is one commit, together with the
+//! idempotency record of the request.
 
 use super::{Subscription, WebhookSender, entry_id, wake};
 use crate::runtime::Runtime;
@@ -11,7 +11,7 @@ use tandem_store::{
     IdempotencyRecord, OutboxChange, WebhookChange,
 };
 
-/// Subscriptions each workspace may have at once, and the tenant itself.
+/// Limit of subscriptions per workspace, and for the tenant itself.
 pub const MAX_WEBHOOKS: usize = 100;
 
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum WebhookError {
     TooMany,
     #[error("the webhook failed too often; register it anew")]
     Failed,
-    /// The key was answered meanwhile; the stored answer is the answer.
+    /// The key was used in the meantime; the stored response is the response.
     #[error("the request was answered before")]
     IdempotencyKeyUsed,
     #[error(transparent)]
@@ -32,7 +32,7 @@ pub enum WebhookError {
 }
 
 impl Runtime {
-    /// Who delivers; `None` when this host has no webhooks.
+    /// The webhook sender; `None` when this host has no webhooks.
     pub fn webhook_sender(&self) -> Option<&Arc<dyn WebhookSender>> {
         self.inner.config.webhook_sender.as_ref()
     }
@@ -48,7 +48,7 @@ impl Runtime {
             .iter()
             .map(Subscription::read)
             .collect::<Result<_, _>>()?;
-        // Each workspace has its own share: none keeps the others out.
+        // Each workspace has its own limit, so that none blocks the others.
         let same_workspace = |sub: &&Subscription| sub.webhook.workspace == webhook.workspace;
         if all.iter().filter(same_workspace).count() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
@@ -58,7 +58,7 @@ impl Runtime {
             .await
     }
 
-    /// Makes a new secret the one to come. Until `overlap_until` the one before it signs.
+    /// Adds a new secret. Until `overlap_until` the previous one still signs.
     pub async fn rotate_webhook(
         &self,
         webhook: &Webhook,
@@ -71,7 +71,7 @@ impl Runtime {
             overlap_until,
             ..webhook.clone()
         };
-        // A webhook that was deleted meanwhile must not come back.
+        // A webhook deleted in the meantime must not be restored.
         if self.store().webhook(&webhook.id).await?.is_none() {
             return Err(WebhookError::NotFound);
         }
@@ -101,7 +101,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Attempts a delivery again, whatever became of it.
+    /// Attempts a delivery again, whatever its state.
     pub async fn redeliver(
         &self,
         subscription: &Subscription,
@@ -131,7 +131,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Subscriptions of a tenant and, if a workspace is given, of that one only; oldest first.
+    /// Subscriptions of a tenant, or of one workspace if given; oldest first.
     pub async fn webhooks(
         &self,
         tenant: &TenantId,
@@ -148,7 +148,7 @@ impl Runtime {
         Ok(found)
     }
 
-    /// One subscription, bound like the listing.
+    /// One subscription, with the same restrictions as the listing.
     pub async fn webhook(
         &self,
         tenant: &TenantId,
@@ -161,7 +161,7 @@ impl Runtime {
         Ok(found.filter(|sub| workspace.is_none() || sub.webhook.workspace.as_ref() == workspace))
     }
 
-    /// The log of a subscription the caller may see, newest first.
+    /// The delivery log of a subscription the caller may see, newest first.
     pub async fn webhook_deliveries(
         &self,
         id: &WebhookId,
@@ -171,7 +171,7 @@ impl Runtime {
         self.store().list_deliveries(id, before, limit).await
     }
 
-    /// `action` is what the audit log calls it. The target's address is not told: it may carry a
+    /// `action` is the name in the audit log. The entry omits the target's URL: it may contain a
     /// secret.
     async fn change_webhook(
         &self,
@@ -194,7 +194,7 @@ impl Runtime {
             ..Commit::default()
         };
         let result = self.store().commit(commit).await;
-        // Whether or not it failed: a fault may hide a commit that stands.
+        // Also after an error: the commit may have succeeded although an error was returned.
         self.inner
             .webhooks
             .subscriptions

@@ -1,15 +1,17 @@
-//! Telling others what happens to runs: subscriptions of events that occur, and the callback of a run
-//! of its questions (`callback.rs`).
+//! Notifies others of what happens to runs: subscriptions get events, and a run's callback URL gets
+//! its open questions (`callback.rs`).
 //!
-//! Which deliveries an event causes is decided with the event, in its commit. One outbox entry for
-//! each subscription then stands for "there is something to deliver", so a target that hangs holds
-//! one worker, however much waits for it, and others go on.
+//! The deliveries of an event are decided with the event, in its commit. Each subscription has one
+//! outbox entry that means "there is something to deliver", so a hanging target uses one worker,
+//! however many deliveries wait for it, and others continue.
 //!
 //! Invariants:
-//! - A subscription hears only of runs of its own tenant and, if it names one, its own workspace.
-//! - A delivery is repeated under the same id until it succeeds or is given up; it is never lost
-//!   without a trace in the subscription's log.
-//! - What a delivery says, and how it is signed, is the webhook_sender's; nothing here knows a secret.
+//! - A subscription gets only events of runs of its own tenant and, if it names one, its own
+//!   workspace.
+//! - A delivery is repeated under the same id until it succeeds or is given up; a lost delivery
+//!   always has a record in the subscription's log.
+//! - The webhook sender owns the content of a delivery and its signature; no code here has access
+//!   to a secret.
 
 mod attempt;
 mod callback;
@@ -21,7 +23,7 @@ mod subscriptions;
 
 pub use health::{WebhookStatus, webhook_status};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
-pub use sender::{Announcement, WebhookDelivery, WebhookSender};
+pub use sender::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 pub use subscriptions::Subscription;
 
 use crate::worker_slots::delivery_lane;
@@ -29,12 +31,12 @@ use subscriptions::Subscriptions;
 use tandem_record::{EffectId, StreamId, Timestamp, Webhook, WebhookId};
 use tandem_store::{OutboxChange, OutboxEntry};
 
-/// Kind of the outbox entries that stand for pending deliveries.
+/// Kind of the outbox entries for pending deliveries.
 pub(crate) const KIND: &str = "webhook";
 
 pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
-    /// Registrations and deletions one after the other, so that limits hold.
+    /// Serializes registrations and deletions, so that limits hold.
     change_lock: tokio::sync::Mutex<()>,
 }
 
@@ -47,7 +49,7 @@ impl Webhooks {
     }
 }
 
-/// The one entry of a subscription.
+/// The id of a subscription's only outbox entry.
 fn entry_id(webhook: &WebhookId) -> EffectId {
     EffectId::new(format!("webhook:{webhook}"))
 }

@@ -1,9 +1,10 @@
-//! The seam to whoever really delivers: knows the wire, the secrets and the network.
+//! The interface to the sender of webhooks, which owns the wire format, the secrets and the
+//! network.
 
 use async_trait::async_trait;
 use tandem_record::{
-    EffectId, Event, InterruptView, RecordedEvent, RunId, Sensitivity, Timestamp, TraceContext,
-    Webhook, WebhookId, WorkflowId,
+    EffectId, Event, InterruptView, Owner, Principal, RecordedEvent, RunId, Sensitivity, Timestamp,
+    TraceContext, Webhook, WebhookId, WorkflowId,
 };
 use tandem_store::{Fault, RunRow};
 
@@ -12,7 +13,7 @@ pub struct WebhookDelivery<'a> {
     pub webhook: &'a Webhook,
     pub run: &'a RunRow,
     pub recorded: &'a RecordedEvent,
-    /// What must not leave the house as it is.
+    /// Values that must be masked before sending.
     pub sensitivity: &'a Sensitivity,
     pub trace: Option<&'a TraceContext>,
     pub sent_at: Timestamp,
@@ -26,25 +27,34 @@ impl WebhookDelivery<'_> {
     }
 }
 
-/// One attempt to tell a run's callback of a question.
+/// One attempt to notify a run's callback of a question.
 pub struct Announcement<'a> {
     /// The same for every attempt.
     pub id: &'a EffectId,
     pub url: &'a str,
     pub run: &'a RunId,
     pub workflow: &'a WorkflowId,
-    /// The run that started this one, and the one at the top of the family.
+    /// The parent run, and the root of the run tree.
     pub parent_and_root: Option<(&'a RunId, &'a RunId)>,
     pub question: &'a InterruptView,
-    /// Whether the link that goes with it may decide, or only show.
+    /// Whether the link in it may decide, or only show.
     pub may_answer: bool,
+    /// Who started the run, and so whom the link is issued to.
+    pub issued_to: Option<&'a Principal>,
     pub trace: Option<&'a TraceContext>,
     pub sent_at: Timestamp,
 }
 
+/// What whoever started a run may do, judged by their good keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StarterAccess {
+    pub may_read: bool,
+    pub may_answer: bool,
+}
+
 #[async_trait]
 pub trait WebhookSender: Send + Sync {
-    /// The public name of an event, which subscriptions choose by.
+    /// The public name of an event, by which subscriptions filter.
     fn event_type(&self, event: &Event) -> &'static str;
 
     /// Whether a target may be called at all; the reason if not.
@@ -53,8 +63,11 @@ pub trait WebhookSender: Send + Sync {
     /// The secret of one generation of a subscription. Shown to its owner once.
     fn secret(&self, webhook: &WebhookId, generation: u32) -> String;
 
-    /// Whether whoever registered the subscription may still read what it would be told.
+    /// Whether the principal that registered the subscription may still read its events.
     async fn may_receive(&self, webhook: &Webhook, now: Timestamp) -> Result<bool, Fault>;
+
+    /// What whoever started a run may do with its questions now.
+    async fn starter_access(&self, owner: &Owner, now: Timestamp) -> Result<StarterAccess, Fault>;
 
     /// Attempts a delivery once, within a bounded time. What came of it, in words that hold no
     /// secret.

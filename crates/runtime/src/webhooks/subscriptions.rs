@@ -1,5 +1,5 @@
-//! Which deliveries a decision causes. The subscriptions of a tenant are kept in memory, so a
-//! tenant without any pays one look into a map per commit.
+//! Which deliveries a decision causes. The subscriptions of a tenant are cached, so a tenant
+//! without any costs one map lookup per commit.
 
 use super::health::hold_until_after;
 use super::wake;
@@ -14,17 +14,17 @@ use tandem_record::{TenantId, Timestamp, Webhook, WebhookHealth};
 use tandem_store::{Fault, OutboxChange, StoredWebhook, WebhookChange};
 use tokio::time::Instant;
 
-/// Tenants whose subscriptions are kept in memory.
+/// Limit of tenants whose subscriptions are cached.
 const MAX_TENANTS: usize = 1024;
-/// How long another process's registrations may go unseen.
+/// How long registrations of another process may stay unseen.
 const CACHE_TTL: Duration = Duration::from_secs(2);
 
-/// A subscription as it stands.
+/// A registered webhook and its health.
 #[derive(Clone, Debug)]
 pub struct Subscription {
     pub webhook: Webhook,
     pub health: WebhookHealth,
-    /// Deliveries pushed out of the log before they were made.
+    /// Deliveries removed from the log before they were made.
     pub dropped: u64,
 }
 
@@ -42,7 +42,7 @@ impl Subscription {
         })
     }
 
-    /// Whether events of this run concern it.
+    /// Whether it receives events of this run.
     fn follows(&self, run: &Run) -> bool {
         let request = run.request();
         let (owner, hook) = (&request.owner, &self.webhook);
@@ -56,9 +56,9 @@ impl Subscription {
 
 pub(super) struct Subscriptions {
     by_tenant: Mutex<HashMap<TenantId, CachedSubscriptions>>,
-    /// Grows with every change, so that what was read before one is not kept after it.
+    /// Incremented with every change, so that what was read before a change is not cached after it.
     version: AtomicU64,
-    /// No other process changes them.
+    /// No other process changes subscriptions.
     is_single_process: bool,
 }
 
@@ -109,7 +109,7 @@ impl Subscriptions {
     }
 }
 
-/// What a commit says to subscriptions.
+/// Deliveries and outbox entries that one decision causes.
 #[derive(Default)]
 pub(crate) struct PlannedDeliveries {
     pub(crate) changes: Vec<WebhookChange>,
@@ -123,7 +123,7 @@ impl Runtime {
     ) -> Result<Arc<[Subscription]>, Fault> {
         match self.inner.webhooks.subscriptions.cached(tenant) {
             Some(cached) => Ok(cached),
-            // What happens rarely is kept out of a future that is made for every request.
+            // Boxed: a rare path must not enlarge a future that is created for every request.
             None => Box::pin(self.read_subscriptions(tenant)).await,
         }
     }
@@ -140,8 +140,8 @@ impl Runtime {
         Ok(read)
     }
 
-    /// Deliveries of a decision's own events. History that is copied into a fork, and all that a
-    /// replay repeats, was told when it happened.
+    /// Deliveries of a decision's own events. Events copied into a fork, and everything a replay
+    /// repeats, were delivered when they first happened.
     pub(crate) fn plan_deliveries(
         &self,
         subscriptions: &[Subscription],

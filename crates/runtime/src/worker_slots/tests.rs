@@ -60,7 +60,7 @@ fn within_its_limit_one_target_leaves_half_to_the_tenants_others() {
     assert_eq!(
         take_all(&slots, &call("a", "well")).len(),
         32,
-        "what is free is used"
+        "free slots are used"
     );
 }
 

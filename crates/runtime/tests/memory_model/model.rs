@@ -1,13 +1,13 @@
-//! The model: every run has a shelf of its own, copied when it begins and at every event.
+//! The model: every run has its own copy of the memory, copied at its start and at every event.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tandem_record::{Event, ForkMode, RecordedEvent, RunId, Seq, Timestamp};
 
-/// What is seen, by key.
+/// Visible values by key.
 pub(crate) type VisibleEntries = BTreeMap<String, Value>;
 
-/// One write: when in the order of all writes, and what. Nothing means taken out.
+/// One write: its position in the order of all writes, and its value. `None` is a deletion.
 #[derive(Clone, Debug)]
 struct Write {
     order: u64,
@@ -17,7 +17,7 @@ struct Write {
 #[derive(Clone, Debug, Default)]
 struct MemoryState {
     entries: BTreeMap<String, Write>,
-    /// What the run took out itself: gone for its children, not for itself.
+    /// Keys the run deleted itself: invisible to its children, not to itself.
     removed: BTreeMap<String, u64>,
 }
 
@@ -56,9 +56,9 @@ impl MemoryState {
 
 struct ModelRun {
     scope: String,
-    /// What was seen before each event, and after the last.
+    /// What was visible before each event, and after the last.
     views: Vec<MemoryState>,
-    /// Everything the run and the children it saw end have written.
+    /// Everything written by the run and by the children whose end it saw.
     writes: Vec<(String, Write)>,
     /// Whether its writes change the scope.
     live: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Model {
     scopes: HashMap<String, MemoryState>,
     /// The newest child by parent and node.
     started: HashMap<(RunId, String), RunId>,
-    /// Texts of the notes that last, by scope.
+    /// Texts of the permanent notes, by scope.
     notes: HashMap<String, BTreeMap<String, Vec<String>>>,
     clock: u64,
     forks: usize,
@@ -130,7 +130,7 @@ impl Model {
         let scope = source.scope.clone();
         let views = match mode {
             ForkMode::Branch => source.views[..=from.0 as usize].to_vec(),
-            // It sees what its source saw, to the end of what was recorded.
+            // A replay sees what its source saw, up to the last recorded event.
             ForkMode::Replay => source.views.clone(),
         };
         let run = self.add(fork, scope, MemoryState::default());
@@ -151,7 +151,7 @@ impl Model {
         self.collapsed
     }
 
-    /// Texts of a scope's lasting notes, in no order of theirs.
+    /// Texts of a scope's permanent notes, sorted.
     pub(crate) fn notes(&self, scope: &str) -> Vec<String> {
         let notes = self.notes.get(scope).into_iter().flatten();
         let mut texts: Vec<String> = notes.flat_map(|(_, texts)| texts.clone()).collect();
@@ -163,7 +163,7 @@ impl Model {
         self.runs.contains_key(run)
     }
 
-    /// Whether nothing more can come from a child.
+    /// Whether a child can write nothing more.
     pub(crate) fn caught_up(&self, child: &RunId) -> bool {
         self.runs.get(child).is_some_and(|run| run.ended)
     }
@@ -173,7 +173,7 @@ impl Model {
         run.ended = ended;
     }
 
-    /// Children the run started itself: not those its source had, nor any of a replay.
+    /// Children the run started itself: not those of its source, nor any of a replay.
     pub(crate) fn own_children(
         &self,
         run: &RunId,
@@ -202,7 +202,7 @@ impl Model {
         self.visible_entries(run, now).remove(key)
     }
 
-    /// What a run sees before the next of its events.
+    /// What a run sees before its next event.
     pub(crate) fn visible_entries(&self, run: &RunId, now: Timestamp) -> VisibleEntries {
         let run = &self.runs[run];
         let next = run.events_applied.max(run.fork_point as usize);
@@ -213,7 +213,7 @@ impl Model {
         self.runs[run].views[at.0 as usize].visible_entries(now)
     }
 
-    /// The next event of a run.
+    /// Applies the next event of a run.
     pub(crate) fn event(&mut self, run: &RunId, recorded: &RecordedEvent) {
         if let Event::NodeDispatched { node, child, .. } = &recorded.event {
             let place = (run.clone(), node.to_string());
@@ -259,7 +259,7 @@ impl Model {
                 output, sources, ..
             } => {
                 self.collapsed += 1;
-                // The oldest of those it sees that are still there for everyone.
+                // The oldest notes the run sees that still exist for everyone.
                 let mut there: Vec<(u64, &String)> = notes
                     .keys()
                     .filter_map(|id| Some((view.entries.get(id)?.order, id)))
@@ -313,7 +313,7 @@ impl Model {
         model_run.views.push(view);
     }
 
-    /// What becomes visible because the event tells a child's end.
+    /// Writes that become visible because the event records the end of a child.
     fn joined(&self, run: &RunId, recorded: &RecordedEvent) -> Vec<(String, Write)> {
         let (node, ended) = match &recorded.event {
             Event::NodeCompleted { node, child, .. }

@@ -1,5 +1,5 @@
-//! The estimate is an upper bound of what the validator does: every generated schema counts how often
-//! each of its parts is evaluated.
+//! The estimate is an upper bound of what the validator does: every generated schema counts how
+//! often each of its parts is evaluated.
 
 use crate::cost::Costs;
 use crate::graph::Graph;
@@ -26,7 +26,7 @@ impl<'i> Keyword<'i> for Counter {
     }
 }
 
-/// A schema whose parts count. References lead to any of four definitions.
+/// A schema whose parts count their evaluations. References lead to any of four definitions.
 fn schemas() -> impl Strategy<Value = Value> {
     let part = parts(3);
     (part, prop::collection::vec(parts(2), 4)).prop_map(|(mut root, defs)| {
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn an_evaluation_does_no_more_work_than_estimated(schema in schemas(), value in instances()) {
-        // What is refused is never evaluated.
+        // A refused schema is never evaluated.
         let Ok(costs) = costs(&schema) else { return Ok(()) };
         let shape = Shape::of(&value).expect("not deep");
         let Some(estimate) = costs.estimate(&shape) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What is accepted fits on the stack of a thread that serves, also in a build without optimisation.
+//! Accepted evaluations fit on the stack of a worker thread, also in a build without optimisation.
 
 use super::compile;
 use crate::measure::Shape;
@@ -16,7 +16,7 @@ fn on_a_worker(work: impl FnOnce() + Send + 'static) {
 
 type Wrap = fn(Value) -> Value;
 
-/// Recursive schemas with much between one level of the value and the next.
+/// Recursive schemas with many parts between one level of the value and the next.
 fn recursive() -> Vec<(Value, Wrap)> {
     let member: Wrap = |v| json!({"a": v});
     let item: Wrap = |v| json!([v]);

@@ -1,9 +1,9 @@
-//! What runs that travel alone stand on: the runs whose memory they go on from, and the writes to
-//! memory they can see.
+//! What single exported runs depend on: the runs whose memory they continue, and the memory writes
+//! they can see.
 //!
-//! A run sees its scope up to where the journal stood when it began, and the writes of the runs it
-//! comes from, its own, and those below it. With all these runs chosen, what any of them saw at any
-//! of its events is a function of the rows found here.
+//! A run sees its scope up to the journal position at its start, the writes of the runs it comes
+//! from, its own, and those of its descendants. With all these runs selected, what any of them saw
+//! at any of its events is determined by the rows found here.
 
 use crate::events;
 use rusqlite::{Connection, OptionalExtension, Result};
@@ -11,16 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::{MemoryOrigin, RunId, StreamId};
 use tandem_store::PageLimit;
 
-/// What is stored of the beginning of a run.
+/// The stored form of the beginning of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum OriginSource<'a> {
     FirstEvent(&'a str),
-    /// Its log was removed.
+    /// Its log was purged.
     Tombstone(&'a str),
 }
 
-/// From where a run reads memory, by what is kept of it. The database does not know what its texts
-/// mean; who wrote them does.
+/// The memory origin of a run, from its stored form. The database does not interpret the text; the
+/// caller does.
 pub type ReadOrigin<'a> = dyn Fn(OriginSource<'_>) -> Option<MemoryOrigin> + 'a;
 
 pub(super) fn origin(
@@ -41,14 +41,14 @@ pub(super) fn origin(
     Ok(first.and_then(|event| read(OriginSource::FirstEvent(&event.body))))
 }
 
-/// Places in the journal of everything these runs can see, in order.
+/// Journal positions of everything these runs can see, in order.
 pub(super) fn visible_positions<'a>(
     view: &Connection,
     runs: impl Iterator<Item = (&'a str, &'a RunId)>,
     read: &ReadOrigin<'_>,
 ) -> Result<BTreeSet<i64>> {
     let mut places = BTreeSet::new();
-    // How far each scope is seen, by tenant.
+    // Visible position of each scope, by tenant.
     let mut scopes: BTreeMap<(&str, String), u64> = BTreeMap::new();
     for (tenant, run) in runs {
         let mut own = view.prepare_cached("SELECT position FROM memory WHERE run_id = ?1")?;

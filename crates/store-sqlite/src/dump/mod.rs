@@ -2,18 +2,19 @@
 //!
 //! ```text
 //! {"tandem":{"format":"tandem-export-1","schema":8,"whole":true,"memoryPosition":41}}
-//! {"definitions":{"hash":"…","document":"…"}}     what runs stand on, before them
-//! {"streams":{"stream":"run:…","head":12}}        a run begins; all up to the next is of it
+//! {"definitions":{"hash":"…","document":"…"}}     what runs depend on, before them
+//! {"streams":{"stream":"run:…","head":12}}        a run starts; all lines up to the next belong to it
 //! {"runs":{…}}  {"events":{…}}  {"interrupts":{…}}  {"timers":{…}}  {"outbox":{…}}
 //! {"end":{"lines":5120}}
 //! ```
 //!
-//! A line is one row under the name of its table. Texts are carried as they are stored, byte for byte,
-//! so that hashes over them still hold. What can be made from the rest (the inbox, snapshots) is left
-//! out, and so are leases: they belong to a process.
+//! A line is one row under the name of its table. Texts are exported as they are stored, byte for
+//! byte, so that hashes over them stay valid. Derived data (the inbox, snapshots) is left out, and
+//! so are leases: they belong to a process.
 //!
-//! An export of everything also carries what is not of a run: the audit log, keys, settings with
-//! the secrets that sign links. A table added to the schema is part of it without being named here.
+//! A full export also contains the rows that do not belong to a run: the audit log, keys, and
+//! settings with the secrets that sign links. A table added to the schema is exported without being
+//! named here.
 
 mod lineage;
 mod read;
@@ -28,13 +29,13 @@ use serde::{Deserialize, Serialize};
 use tandem_record::{RunId, TenantId};
 
 const FORMAT: &str = "tandem-export-1";
-/// Opens every export.
+/// First key of every export.
 const TITLE: &str = "tandem";
 const END: &str = "end";
 
-/// Rebuilt by an import, or of no use to it.
+/// Rebuilt by an import, or not needed by it.
 const DERIVED: [&str; 4] = ["inbox", "snapshots", "heartbeat", "memory_present"];
-/// Carried with the stream they belong to.
+/// Exported with the stream they belong to.
 const OF_STREAMS: [&str; 7] = [
     "streams",
     "events",
@@ -44,16 +45,16 @@ const OF_STREAMS: [&str; 7] = [
     "outbox",
     "memory_joins",
 ];
-/// Others refer to it, so it goes first.
+/// Other rows refer to it, so it comes first.
 const DEFINITIONS: &str = "definitions";
 const MEMORY: &str = "memory";
 
-/// What to export; with nothing said, everything.
+/// What to export. Default: everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportSelection {
-    /// These, the runs below them, and the runs whose memory they go on from.
+    /// These runs, their descendants, and the runs whose memory they continue.
     pub runs: Vec<RunId>,
-    /// All runs of it.
+    /// All runs of this tenant.
     pub tenant: Option<TenantId>,
 }
 
@@ -63,12 +64,12 @@ impl ExportSelection {
     }
 }
 
-/// What was carried.
+/// How much was exported or imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferCounts {
     pub runs: u64,
     pub events: u64,
-    /// Rows of any kind, these included.
+    /// Rows of any kind, including these.
     pub rows: u64,
 }
 
@@ -90,12 +91,12 @@ struct Title {
     /// Version of the schema the rows were read from.
     schema: i32,
     whole: bool,
-    /// Runs remember where this journal stood; nothing may be written at or below it later.
+    /// Runs refer to positions of this journal; nothing may be written at or below it later.
     memory_position: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct End {
-    /// All before this one.
+    /// Number of lines before this one.
     lines: u64,
 }

@@ -1,6 +1,6 @@
-//! Into a database. The file is read twice: once to know that it is complete and that nothing in it is
-//! there already, once to write. Each run is written whole or not at all; a new database appears
-//! under its name when everything is in it.
+//! Import into a database. The file is read twice: first to check that it is complete and that
+//! nothing in it exists already, then to write. Each run is written completely or not at all. A new
+//! database appears under its name when everything is in it.
 
 use super::row::{Columns, decode, tables};
 use super::{
@@ -25,14 +25,15 @@ use tandem_store::{AuditDraft, Fault};
 
 /// Longer than any row.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
-/// Rows in one transaction, give or take a run.
+/// Rows in one transaction, approximately: a run is never split.
 const AT_ONCE: u64 = 2000;
-/// Ids named in a refusal.
+/// Limit of ids named in an error.
 const NAMED: usize = 10;
 
-/// Brings an export into the database `to`, which nobody else may use meanwhile. `on_progress` hears of bytes
-/// read. An export of everything needs a database without content, or none. Faults: `export_unreadable`,
-/// `target_exists` (with ids), `store_not_empty`, `newer_schema`, `locked`, and those of opening a database.
+/// Imports an export into the database `to`, which no other process may use in the meantime.
+/// `on_progress` gets the bytes read. A full export needs a database without content, or none.
+/// Faults: `export_unreadable`, `target_exists` (with ids), `store_not_empty`, `newer_schema`,
+/// `locked`, and those of opening a database.
 pub fn import(
     from: &Path,
     to: &Path,
@@ -53,7 +54,7 @@ pub fn import(
     migrations::prepare(&mut target, path, &options)?;
     connection::set_up_writer(&target, path, &options)?;
     if fresh {
-        // It is synced once, before it gets its name.
+        // Synced once, before it gets its name.
         let lazily = target.pragma_update(None, "synchronous", "OFF");
         lazily.map_err(described)?;
     }
@@ -159,7 +160,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether the export is complete and the target can take it. Nothing is written.
+/// Checks that the export is complete and that the target can take it. Writes nothing.
 fn validate_export(from: &Path, target: &Connection) -> Result<Title, ImportError> {
     let mut lines = Lines::open(from)?;
     let title = lines.title()?;
@@ -231,12 +232,12 @@ fn is_there(target: &Connection, stream: &str) -> rusqlite::Result<bool> {
 struct Writer<'a> {
     target: &'a Connection,
     schema_tables: Columns,
-    /// Places in listings are kept in a store that has none.
+    /// Keep positions in listings; only in an empty store.
     preserve_positions: bool,
-    /// Otherwise each run that came is told by an entry of its own.
+    /// A full import. Otherwise each imported run gets its own audit entry.
     whole: bool,
     memory_position: u64,
-    /// Of the store the rows come from.
+    /// Schema version of the source store.
     schema: i32,
     stream_no: i64,
     counts: TransferCounts,
@@ -296,7 +297,7 @@ impl<'a> Writer<'a> {
         Ok(transaction.commit()?)
     }
 
-    /// `None` when the row is not of this table.
+    /// `None` when the row does not fit this table.
     fn row(&mut self, table: &str, mut row: Map<String, Value>) -> Result<Option<()>, ImportError> {
         match table {
             "streams" => {
@@ -346,7 +347,7 @@ impl<'a> Writer<'a> {
             return Ok(None);
         };
         let names: Vec<String> = row.keys().map(|name| format!("\"{name}\"")).collect();
-        // Documents are named by their content: one that is there is the same.
+        // Documents are named by their content: an existing one is the same.
         let verb = if table == DEFINITIONS {
             "INSERT OR IGNORE"
         } else {
@@ -364,7 +365,7 @@ impl<'a> Writer<'a> {
         Ok(Some(()))
     }
 
-    /// The inbox is made anew from the questions.
+    /// Rebuilds the inbox from the questions.
     fn rebuild_inbox(&self, row: &Map<String, Value>) -> Result<(), ImportError> {
         let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
         let identity = inbox::InterruptIdentity {
@@ -402,8 +403,8 @@ impl<'a> Writer<'a> {
         Ok(chain.save_head(self.target)?)
     }
 
-    /// Runs that came see memory up to where its journal stood. What is written from now on must come
-    /// after that, so the place is taken by an entry in nobody's scope.
+    /// Imported runs see memory up to the journal position of their source. Later writes must come
+    /// after it, so that position is reserved by an entry in an unused scope.
     fn reserve_memory_positions(&self) -> Result<(), ImportError> {
         if memory::last_position(self.target)? >= self.memory_position {
             return Ok(());

@@ -1,5 +1,5 @@
-//! A row of any table as JSON and back. Names of tables and columns come from the schema, never from
-//! a file.
+//! Converts a row of any table to JSON and back. Names of tables and columns come from the schema,
+//! never from a file.
 
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, Result, Row, Statement};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 pub(super) type Columns = BTreeMap<String, Vec<String>>;
 
-/// Every table with the columns that can be written.
+/// Every table with its writable columns.
 pub(super) fn tables(connection: &Connection) -> Result<Columns> {
     let mut found = connection.prepare(
         "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
@@ -44,7 +44,7 @@ pub(super) fn encode(row: &Row<'_>, names: &[String]) -> Result<Map<String, Valu
     Ok(encoded)
 }
 
-/// `None` for what [`encode`] never writes.
+/// `None` for values that [`encode`] never writes.
 pub(super) fn decode(value: &Value) -> Option<Sql> {
     Some(match value {
         Value::Null => Sql::Null,

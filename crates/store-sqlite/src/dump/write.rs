@@ -1,5 +1,5 @@
-//! Out of a database: one read transaction, so that everything is of one moment, whatever a
-//! server writes meanwhile.
+//! Export from a database: one read transaction, so that everything is from one moment, whatever a
+//! server writes in the meantime.
 
 use super::lineage::{self, ReadOrigin};
 use super::row::{encode, names, tables};
@@ -21,8 +21,9 @@ use std::path::Path;
 use tandem_record::{RunId, Seq, StreamId};
 use tandem_store::{Fault, StoredEvent};
 
-/// Writes what is selected of the database `from`, beside whoever uses it. `origin` reads where runs
-/// come from, `on_progress` hears of runs written. Faults: `not_found` with a run that is not there, `io`, and those of opening a database.
+/// Exports the selected part of the database `from`, also while others use it. `origin` reads the
+/// memory origin of runs; `on_progress` gets the number of runs written. Faults: `not_found` with
+/// the missing run, `io`, and those of opening a database.
 pub fn export(
     from: &Path,
     selection: &ExportSelection,
@@ -116,7 +117,7 @@ impl Writer<'_> {
         Ok(self.out.flush()?)
     }
 
-    /// The runs pending by their place, which is the order they began in.
+    /// The selected runs by position, which is the order of their creation.
     fn selected_runs(
         &self,
         selection: &ExportSelection,
@@ -170,8 +171,8 @@ impl Writer<'_> {
         Ok(selected_runs)
     }
 
-    /// What runs refer to: the documents they are pinned to, and memory: of single runs what they
-    /// can see, otherwise all of their tenants.
+    /// What runs refer to: their pinned documents, and memory: for single runs what they can see,
+    /// otherwise all memory of their tenants.
     fn write_dependencies(
         &mut self,
         selected_runs: &BTreeMap<i64, SelectedRun>,
@@ -203,14 +204,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Every table that is not of runs, known by name or not.
+    /// Every table that does not belong to runs, known by name or not.
     fn write_host_tables(&mut self) -> Result<(), ExportError> {
         for table in tables(self.view)?.keys().map(String::as_str) {
             if table != DEFINITIONS && !DERIVED.contains(&table) && !OF_STREAMS.contains(&table) {
                 self.rows(table, "", &[])?;
             }
         }
-        // Work that belongs to no stream, such as deliveries to webhooks.
+        // Work that belongs to no stream, such as webhook deliveries.
         for table in ["timers", "outbox"] {
             self.rows(
                 table,
@@ -230,7 +231,7 @@ impl Writer<'_> {
         let Some((number, head)) = found else {
             return Ok(());
         };
-        // Streams whose log was removed have no number.
+        // Streams with a purged log have no number.
         let purged = number == 0;
         let row = json!({"stream": stream, "head": head, "buried": purged});
         self.line("streams", &row)?;
@@ -250,7 +251,7 @@ impl Writer<'_> {
         self.rows("outbox", "WHERE stream = ?1 ORDER BY entry_no", &[&stream])
     }
 
-    /// One line for each, however they share rows.
+    /// One line for each event, even if they share a row.
     fn events(&mut self, stream_no: i64, last: Seq) -> Result<(), ExportError> {
         let mut written = Ok(());
         events::read(
@@ -267,7 +268,7 @@ impl Writer<'_> {
         written
     }
 
-    /// The rows of a table that a condition of ours selects.
+    /// The rows of a table that match a condition.
     fn rows(&mut self, table: &str, which: &str, values: &[&dyn ToSql]) -> Result<(), ExportError> {
         let view = self.view;
         let mut select = view.prepare_cached(&format!("SELECT * FROM \"{table}\" {which}"))?;
@@ -296,7 +297,7 @@ impl Writer<'_> {
     }
 }
 
-/// What only means something in the file it is in.
+/// Columns that are meaningful only in their own file.
 fn remove_local_columns(table: &str, row: &mut Map<String, Value>) {
     let left: &[&str] = match table {
         "outbox" => &["entry_no", "owner", "leased_until"],

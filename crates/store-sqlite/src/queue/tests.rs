@@ -77,9 +77,9 @@ async fn full_queue_blocks_only_its_own_tenant() {
     });
     push(&queue, "other", 1_000_000, 1).await;
     tokio::task::yield_now().await;
-    assert!(!waiting.is_finished(), "its tenant has no room");
+    assert!(!waiting.is_finished(), "its tenant has no capacity");
     taken(&queue);
-    waiting.await.expect("room was made by the batch");
+    waiting.await.expect("the batch freed capacity");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 -- Version 1. Never edited once released; a change is a new file.
 --
--- Streams have a short number, so that events sort by it: streams are created in time order and
--- the table grows at its end. Text ids are uuid v7 for the same reason.
+-- Streams have a short number, so that events sort by it: streams are created in time order and the
+-- table grows at its end. Text ids are uuid v7 for the same reason.
 
 CREATE TABLE streams (
     stream    TEXT    NOT NULL PRIMARY KEY,
@@ -49,7 +49,7 @@ CREATE INDEX runs_by_parent    ON runs (tenant, parent)    WHERE parent IS NOT N
 CREATE INDEX runs_by_scope     ON runs (tenant, scope)
     WHERE scope IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled');
 
--- The inbox: every question asked, with how it ended.
+-- The inbox: every question, with its outcome.
 CREATE TABLE interrupts (
     position   INTEGER PRIMARY KEY,
     interrupt  TEXT    NOT NULL UNIQUE,
@@ -77,7 +77,7 @@ CREATE TABLE timers (
 
 CREATE INDEX timers_by_due ON timers (due);
 
--- A leased entry is due when its lease runs out.
+-- A leased entry is due when its lease expires.
 CREATE TABLE outbox (
     entry_no     INTEGER PRIMARY KEY,
     effect       TEXT    NOT NULL UNIQUE,
@@ -94,7 +94,7 @@ CREATE TABLE outbox (
 
 CREATE INDEX outbox_by_due ON outbox (due_at);
 
--- Keys are hashes and land anywhere, so they have a slim index of their own and the answers are
+-- Keys are hashes in random order, so they have a small index of their own and the responses are
 -- appended.
 CREATE TABLE idempotency (
     answer_no   INTEGER PRIMARY KEY,
@@ -142,7 +142,7 @@ CREATE TABLE keys (
     revoked_at INTEGER
 ) STRICT;
 
--- What the readiness check writes.
+-- Written by the readiness check.
 CREATE TABLE heartbeat (
     id    INTEGER PRIMARY KEY CHECK (id = 0),
     beats INTEGER NOT NULL

@@ -1,4 +1,4 @@
--- Version 10: workspaces have workflows of their own, and scopes of their own for one live run.
+-- Version 10: workspaces have their own workflows, and their own scopes for one live run.
 
 ALTER TABLE registry ADD COLUMN workspace TEXT;
 

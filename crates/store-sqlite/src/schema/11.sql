@@ -1,8 +1,8 @@
--- Version 11: workspaces have memory of their own.
+-- Version 11: workspaces have their own memory.
 
 -- What runs of a workspace wrote to a scope of the tenant belongs to the scope of the same name in
--- their workspace. '%' and '/' in the name of a workspace are escaped. Once it is done, doing it again
--- changes nothing; imports of older exports do.
+-- their workspace. '%' and '/' in the name of a workspace are escaped. The script is idempotent;
+-- imports of older exports run it again.
 CREATE TEMP TABLE of_workspaces AS
     SELECT run_id, 'workspace:' || replace(replace(workspace, '%', '%25'), '/', '%2F') AS prefix
     FROM runs WHERE workspace IS NOT NULL;

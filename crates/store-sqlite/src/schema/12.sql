@@ -1,3 +1,4 @@
--- Version 12: large events and snapshots are stored compressed, as blobs. Older rows stay text; nothing
--- changes in the file until the first large row. Older programs cannot read such rows and refuse the file.
-SELECT 1;
+-- Version 12: large events and snapshots are stored compressed. The text column of such a row is empty.
+-- Older rows stay as they are.
+ALTER TABLE events ADD COLUMN compressed BLOB;
+ALTER TABLE snapshots ADD COLUMN compressed BLOB;

@@ -1,11 +1,11 @@
--- Version 3. The inbox can be read by deadline, priority, kind and group, each page at the cost of
--- the page.
+-- Version 3. The inbox can be read by deadline, priority, kind and group. The cost of a page
+-- depends only on its size.
 
 ALTER TABLE interrupts ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 -- Names of approver groups as a JSON list.
 ALTER TABLE interrupts ADD COLUMN groups TEXT NOT NULL DEFAULT '[]';
 
--- Open questions, once for every selection that shows them: '' stands for any. `due` sorts those
+-- Open questions, one row for every filter that includes them: '' means any. `due` sorts those
 -- without a deadline last, `urgency` the most urgent first.
 CREATE TABLE inbox (
     tenant    TEXT    NOT NULL,
@@ -22,7 +22,7 @@ CREATE INDEX inbox_by_due     ON inbox (tenant, workspace, kind, grp, due, posit
 CREATE INDEX inbox_by_urgency ON inbox (tenant, workspace, kind, grp, urgency, position);
 CREATE INDEX inbox_of         ON inbox (position);
 
--- The inbox has taken its place.
+-- Replaced by the table `inbox`.
 DROP INDEX interrupts_open;
 
 INSERT INTO inbox

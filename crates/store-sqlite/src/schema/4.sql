@@ -5,7 +5,7 @@ CREATE TABLE audit (
     body TEXT    NOT NULL
 ) STRICT;
 
--- Where the chain ends, so that a lost end shows.
+-- The end of the chain, so that missing last entries are detected.
 CREATE TABLE audit_head (
     id   INTEGER PRIMARY KEY CHECK (id = 0),
     seq  INTEGER NOT NULL,
@@ -19,8 +19,8 @@ CREATE TABLE audit_checkpoints (
     signature   TEXT    NOT NULL
 ) STRICT;
 
--- Decisions by their question. An entry is canonical JSON, so it begins with its action; only
--- decisions pay for being parsed.
+-- Decisions by question. An entry is canonical JSON, so it starts with its action; only entries of
+-- decisions are parsed.
 CREATE INDEX audit_decisions ON audit (json_extract(body, '$.target'))
     WHERE substr(body, 1, 29) = '{"action":"interrupt.resolve"';
 

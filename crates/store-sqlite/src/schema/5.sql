@@ -1,4 +1,4 @@
--- Version 5: who may decide: groups of approvers, and who acts for whom.
+-- Version 5: approver groups and delegations.
 
 CREATE TABLE groups (
     tenant     TEXT    NOT NULL,

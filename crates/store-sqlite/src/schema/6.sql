@@ -1,7 +1,7 @@
--- Version 6: memory, and what is left of runs whose log was removed.
+-- Version 6: memory, and tombstones of purged runs.
 
--- Every write to every memory scope; `position` is the order of writing. An entry is never
--- changed: the newest write of a key counts, and one without a body takes the key out.
+-- Every write to every memory scope; `position` is the order of writing. An entry is never changed:
+-- the newest write of a key counts, and one without a body deletes the key.
 CREATE TABLE memory (
     position   INTEGER PRIMARY KEY,
     tenant     TEXT    NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE memory_joins (
     PRIMARY KEY (run_id, seq, child)
 ) STRICT, WITHOUT ROWID;
 
--- The events of a run with a tombstone are gone.
+-- The events of a run with a tombstone are deleted.
 ALTER TABLE runs ADD COLUMN tombstone TEXT;
 
 CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL AND tombstone IS NULL;

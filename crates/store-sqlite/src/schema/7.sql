@@ -1,7 +1,7 @@
 -- Version 7: which keys a memory scope has now.
 
--- The newest write of every key that has a body; what was taken out is not here, so that counting
--- costs what is there and not what ever was. Follows the journal by itself, whoever fills it.
+-- The newest write of every key that has a body. Deleted keys are not here, so that the cost of
+-- counting depends on existing keys only. Triggers keep it up to date with the journal.
 CREATE TABLE memory_present (
     tenant     TEXT    NOT NULL,
     scope      TEXT    NOT NULL,
@@ -23,7 +23,7 @@ WHERE body IS NOT NULL AND position IN (
 
 CREATE TRIGGER memory_written AFTER INSERT ON memory WHEN NEW.body IS NOT NULL
 BEGIN
-    -- What is over by now is in nobody's way any more.
+    -- Remove entries that have expired.
     DELETE FROM memory_present
     WHERE tenant = NEW.tenant AND scope = NEW.scope AND memory_ref = NEW.memory_ref
         AND expires_at IS NOT NULL AND expires_at <= NEW.body ->> '$.written_at';

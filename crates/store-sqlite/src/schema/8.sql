@@ -1,7 +1,7 @@
 -- Version 8. Events that are appended together share a row.
 
--- `place` is the number of the stream, shifted by 24 bits, and the sequence of the row's last event.
--- Bodies are parted by U+001E.
+-- `place` is the number of the stream, shifted by 24 bits, and the sequence of the row's last
+-- event. Bodies are separated by U+001E.
 CREATE TABLE appended (
     place  INTEGER PRIMARY KEY,
     at     INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Version 9. Effects wait in lanes, by kind of work, tenant and target; work that failed is put off
+-- Version 9. Effects wait in lanes, by class of work, tenant and target. Failed work is rescheduled
 -- and finally parked.
 
 CREATE TABLE waiting_effects (
@@ -7,7 +7,7 @@ CREATE TABLE waiting_effects (
     stream       TEXT    NOT NULL,
     kind         TEXT    NOT NULL,
     body         TEXT    NOT NULL,
-    -- 0 concerns this host only, 1 calls something outside, 2 tells somebody outside.
+    -- 0 internal, 1 call to the outside, 2 delivery (webhook or callback).
     class        INTEGER NOT NULL DEFAULT 1,
     tenant       TEXT    NOT NULL DEFAULT '',
     target       TEXT    NOT NULL DEFAULT '',
@@ -43,10 +43,10 @@ CREATE INDEX outbox_by_lane ON outbox (class, tenant, target, available_at)
     WHERE owner IS NULL AND parked = 0;
 CREATE INDEX outbox_leased  ON outbox (leased_until) WHERE owner IS NOT NULL;
 CREATE INDEX outbox_parked  ON outbox (stream) WHERE parked = 1;
--- When the next one waiting is due, over all lanes.
+-- When the next waiting entry is due, over all lanes.
 CREATE INDEX outbox_by_due  ON outbox (available_at) WHERE owner IS NULL AND parked = 0;
 
--- A timer that failed is due at its next attempt; parked, at the end of time.
+-- A timer that failed is due at its next attempt; a parked one at the maximum time.
 ALTER TABLE timers ADD COLUMN failures  INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE timers ADD COLUMN error     TEXT;
 ALTER TABLE timers ADD COLUMN failed_at INTEGER;

@@ -1,11 +1,11 @@
-// A disk that fails, preloaded under a process. Every change to a file below FAULT_DIR is written to a
-// journal, from which a test can build what the disk would hold after the power went at any moment.
+// A faulty disk, preloaded under a process. Every change to a file below FAULT_DIR is written to a
+// journal, from which a test can build what the disk would hold after a power failure at any moment.
 //
 // Whether a call fails is a function of the seed, the file, the kind of call and its number, so that
-// threads which take turns differently still meet the same faults.
+// different thread schedules still get the same faults.
 //
-// A failed fsync is as bad as Linux makes it: what it should have written may never reach the disk,
-// although it can be read back, and every descriptor of the file hears of the failure once.
+// A failed fsync behaves as on Linux: the data may never reach the disk although it can be read back,
+// and every descriptor of the file gets the error once.
 //
 // Journal: a kind, the length of the file's name, the name, an offset, a length, and the bytes of a
 // write. Kinds: W write, T truncate to the offset, S synced, F sync failed, U unlinked, R renamed to the
@@ -64,8 +64,8 @@ static const char *name_below(const char *path) {
     if (!directory || !path || strncmp(path, directory, directory_length)) return 0;
     path += directory_length;
     while (*path == '/') path++;
-    // The index of the WAL does not outlive its process, and what was acknowledged is no part of the disk's
-    // promises: both are kept out of the faults, and the former out of the journal.
+    // The index of the WAL ends with its process, and the list of acknowledged commits is not part of the
+    // disk: neither gets faults, and the former is not journaled.
     size_t length = strlen(path);
     if (!length || length >= MAX_NAME) return 0;
     if (length > 4 && !strcmp(path + length - 4, "-shm")) return 0;
@@ -110,7 +110,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-// A number for this call of the file, or 0 when nothing goes wrong.
+// A number for this call of the file, or 0 when it does not fail.
 static uint64_t roll(struct file *file, int kind) {
     uint64_t number = ++file->calls[kind];
     if (!strcmp(file->name, "acknowledged")) return 0;
@@ -155,7 +155,7 @@ int close(int fd) {
 
 static struct file *known(int fd) { return fd >= 0 && fd < MAX_FD ? opened[fd] : 0; }
 
-// Writes as much as the fault lets it: all, nothing, or the beginning.
+// Writes as much as the fault allows: all, nothing, or the beginning.
 static ssize_t write_at(struct file *file, int fd, const void *bytes, size_t length, off_t offset, int seeks) {
     pthread_mutex_lock(&lock);
     uint64_t fault = roll(file, WRITES);
@@ -197,7 +197,7 @@ static int synced(int fd, long call) {
     pthread_mutex_lock(&lock);
     uint64_t fault = roll(file, SYNCS);
     int result = 0;
-    // From some time on nothing is synced any more.
+    // After a number of syncs, all further syncs fail.
     if (fault || file->calls[SYNCS] > good_syncs) {
         file->failed_syncs++;
         note('F', file->name, 0, 0, 0);
@@ -207,7 +207,7 @@ static int synced(int fd, long call) {
         errno = EIO;
         result = -1;
     } else {
-        // Nothing is really synced: what would be on the disk is told by the journal.
+        // Nothing is really synced: the journal records what would be on the disk.
         note('S', file->name, 0, 0, 0);
     }
     pthread_mutex_unlock(&lock);

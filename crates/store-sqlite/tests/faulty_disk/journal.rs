@@ -1,12 +1,12 @@
-//! What `disk.c` wrote down, and the disks that could be left of it.
+//! The journal of `disk.c`, and the disk contents that may result from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a power cut leaves of a write, it leaves in whole sectors.
+/// After a power failure, parts of a write are whole sectors.
 const SECTOR: usize = 512;
 
-/// A small generator, so that a seed gives the same everywhere.
+/// A small generator, so that a seed gives the same values everywhere.
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -32,7 +32,7 @@ struct Record {
 
 pub(crate) struct Journal(Vec<Record>);
 
-/// A change that no sync has confirmed.
+/// A change that was not synced.
 enum Change<'a> {
     Write(usize, &'a [u8]),
     Truncate(usize),
@@ -76,7 +76,7 @@ impl Journal {
         Self(records)
     }
 
-    /// As if no sync had ever done anything.
+    /// The journal as if no sync had any effect.
     pub(crate) fn without_syncs(mut self) -> Self {
         self.0.retain(|record| record.kind != b'S');
         self
@@ -96,12 +96,12 @@ impl Journal {
         acknowledgements.max().unwrap_or(0)
     }
 
-    /// Builds the disk as it is found when the power went after `cut` records, and says how many
-    /// commits had been acknowledged by then.
+    /// Builds the disk after a power failure behind `cut` records, and returns how many commits had
+    /// been acknowledged by then.
     pub(crate) fn write_disk_after_power_cut(&self, cut: usize, rng: &mut Rng, into: &Path) -> u64 {
         let mut files: BTreeMap<String, File<'_>> = BTreeMap::new();
-        // A disk that is broken for good takes nothing of what it failed to sync; tried again and again, a
-        // disk that takes some of it has all of it in the end.
+        // A permanently broken disk stores nothing of a failed sync. Retried often enough, a disk
+        // that stores some of it has all of it in the end.
         let takes_nothing = rng.below(2) == 0;
         for record in &self.0[..cut] {
             let name = record.name.clone();
@@ -115,7 +115,7 @@ impl Journal {
                     files.entry(name).or_default().pending.push(truncate);
                 }
                 b'S' => files.entry(name).or_default().sync(),
-                // What should have been synced is on the disk or lost for good.
+                // Changes of a failed sync are on the disk or lost permanently.
                 b'F' if takes_nothing => files.entry(name).or_default().pending.clear(),
                 b'F' => files.entry(name).or_default().lose_some(rng),
                 b'U' => drop(files.remove(&name)),
@@ -146,7 +146,7 @@ impl File<'_> {
         }
     }
 
-    /// Each change reaches the disk, or does not, or does so in part; in any order that a disk has.
+    /// Each change reaches the disk, or does not, or does in part; in any order.
     fn lose_some(&mut self, rng: &mut Rng) {
         for change in std::mem::take(&mut self.pending) {
             match (change, rng.below(3)) {

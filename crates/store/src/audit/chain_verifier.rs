@@ -1,4 +1,5 @@
-//! The one way of checking a chain: entry by entry, in constant room, from rows or from an export.
+//! The only implementation of chain verification: entry by entry, in constant memory, from rows or
+//! from an export.
 
 use super::hash::Hash;
 use super::key::PublicKey;
@@ -7,33 +8,33 @@ use super::{AuditHead, Checkpoint};
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// Breaks that are told; a chain with more is no more broken.
+/// Limit of reported breaks.
 const MAX_REPORTED_BREAKS: usize = 100;
 
-/// A link that does not hold: the entry at `at_seq` does not carry the hash of the one before it,
-/// or is not there.
+/// A broken link: the entry at `at_seq` does not contain the hash of the previous entry, or is
+/// missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainBreak {
     pub at_seq: u64,
-    /// What the entry before it hashes to; `null` for the first entry.
+    /// The hash of the previous entry; `null` for the first entry.
     pub expected: String,
-    /// What it carries; empty when nothing readable is there.
+    /// The hash it contains; empty when the entry is missing or unreadable.
     pub actual: String,
 }
 
 #[derive(Debug)]
 pub struct ChainVerifier {
     next: u64,
-    /// Of the entry before `next`; `None` when it is unknown, or when there is none.
+    /// Hash of the entry before `next`; `None` when it is unknown or does not exist.
     before: Option<Hash>,
-    /// Where the last checkpoint was.
+    /// Sequence of the last checkpoint.
     sealed: u64,
-    /// Over the entries since then.
+    /// Hash tree over the entries since then.
     tree: Tree,
     breaks: Vec<ChainBreak>,
 }
 
-/// The one field of an entry that a link is checked by.
+/// The only field of an entry that a link needs.
 #[derive(Deserialize)]
 struct Link<'a> {
     #[serde(borrow, rename = "prevHash")]
@@ -41,12 +42,13 @@ struct Link<'a> {
 }
 
 impl ChainVerifier {
-    /// From the first entry.
+    /// Starts at the first entry.
     pub fn new() -> Self {
         Self::after(0, None)
     }
 
-    /// From the entry after `sealed`, the place of a checkpoint (or 0), whose hash is `before`.
+    /// Starts at the entry after `sealed`, the sequence of a checkpoint (or 0), whose hash is
+    /// `before`.
     pub fn after(sealed: u64, before: Option<Hash>) -> Self {
         Self {
             next: sealed + 1,
@@ -78,14 +80,14 @@ impl ChainVerifier {
         self.step(Hash::of(body));
     }
 
-    /// An entry of which only the hash is known. Whether that is true shows at the next entry that
-    /// is known, or at the next checkpoint.
+    /// An entry of which only the hash is known. The next known entry or the next checkpoint shows
+    /// whether the hash is right.
     pub fn withheld(&mut self, seq: u64, hash: Hash) {
         self.reach(seq);
         self.step(hash);
     }
 
-    /// Whether the checkpoint seals exactly the entries walked since the one before it.
+    /// Whether the checkpoint seals exactly the entries read since the previous checkpoint.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint, key: PublicKey) -> bool {
         let here = checkpoint.at_sequence == self.next - 1;
         let complete = Some(self.tree.leaves()) == checkpoint.at_sequence.checked_sub(self.sealed);
@@ -99,7 +101,7 @@ impl ChainVerifier {
         here && complete && sound
     }
 
-    /// The chain is said to end here.
+    /// The chain is declared to end here.
     pub fn end(&mut self, head: AuditHead) {
         self.reach(head.seq + 1);
         if let Some(before) = self.before.filter(|before| *before != head.hash) {
@@ -107,12 +109,12 @@ impl ChainVerifier {
         }
     }
 
-    /// The chain goes on at least to `seq`.
+    /// The chain continues at least to `seq`.
     pub(super) fn missing_until(&mut self, seq: u64) {
         self.reach(seq.saturating_add(1));
     }
 
-    /// The last entry walked and its hash.
+    /// The last entry read and its hash.
     pub fn last(&self) -> Option<AuditHead> {
         let hash = self.before?;
         let seq = self.next - 1;
@@ -123,7 +125,7 @@ impl ChainVerifier {
         self.next
     }
 
-    /// The root over the entries since the last checkpoint, if they are all there.
+    /// The root over the entries since the last checkpoint, if none is missing.
     pub(super) fn root(&self) -> Option<Hash> {
         let whole = self.sealed + self.tree.leaves() == self.next - 1;
         self.tree.root().filter(|_| whole)
@@ -133,7 +135,7 @@ impl ChainVerifier {
         &self.breaks
     }
 
-    /// Entries up to `seq` that were not walked are not there.
+    /// Entries up to `seq` that were not read are missing.
     fn reach(&mut self, seq: u64) {
         if self.next < seq {
             let expected = match self.before {

@@ -1,4 +1,4 @@
-//! An entry before it has its place, and as it is read back.
+//! An audit entry before it has a sequence, and as it is parsed from a row.
 
 use super::hash::Hash;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use tandem_record::{Actor, Object, TenantId, Timestamp};
 
-/// The action of entries that tell how a question was decided; their target is the question.
+/// Action of entries about decided questions; their target is the question.
 pub const DECISION: &str = "interrupt.resolve";
 
-/// What a commit wants told. Rendered when it is made, so that the writer only has to put in the
-/// place and hash it: the names of an entry's fields sort so that what depends on the place is in
-/// the middle.
+/// An audit entry of a commit before it has a sequence. Encoded when it is created, so that the
+/// writer only inserts the sequence and hashes it: the field names sort so that the fields which
+/// depend on the sequence are in the middle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditDraft {
     before_place: String,
@@ -19,7 +19,7 @@ pub struct AuditDraft {
 }
 
 impl AuditDraft {
-    /// `details` must be free of secrets: nothing takes them out later. The actor's principal is
+    /// `details` must not contain secrets: they are not redacted later. The actor's principal is
     /// added to them.
     pub fn new(
         at: Timestamp,
@@ -57,27 +57,27 @@ impl AuditDraft {
         }
     }
 
-    /// The entry at its place: its canonical form, to be stored as it is, and its hash.
+    /// The entry at its sequence: its canonical form, stored unchanged, and its hash.
     pub fn encode_at(&self, seq: u64, before: Option<Hash>) -> (String, Hash) {
         let Self {
             before_place,
             after_place,
         } = self;
-        // Room for the two names, a hash and a number.
+        // Capacity for the two names, a hash and a number.
         let mut body = String::with_capacity(before_place.len() + after_place.len() + 112);
         body.push_str(before_place);
         match before {
             Some(hash) => write!(body, r#","prevHash":"{hash}","seq":{seq}"#),
             None => write!(body, r#","prevHash":null,"seq":{seq}"#),
         }
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
         body.push_str(after_place);
         let hash = Hash::of(body.as_bytes());
         (body, hash)
     }
 }
 
-/// An entry as it is read back.
+/// A parsed entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
@@ -91,7 +91,7 @@ pub struct Entry {
     pub prev_hash: Option<String>,
 }
 
-/// A text in canonical form. Ordinary JSON escapes it the same way, and faster.
+/// A text in canonical form. Ordinary JSON escapes it in the same way, and faster.
 fn text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a text is JSON");
 }
@@ -100,8 +100,8 @@ pub(super) fn canonical(value: &impl Serialize) -> String {
     serde_jcs::to_string(value).expect("plain data with text keys has a canonical form")
 }
 
-/// Every entry has details, and nearly all of them are texts under short names: those ordinary JSON
-/// writes in canonical form as well, at a fraction of the cost.
+/// Every entry has details, and nearly all of them are texts under short names. For those, ordinary
+/// JSON is already canonical and costs a fraction.
 fn canonical_object(out: &mut Vec<u8>, details: &Object) {
     let plain = |(name, value): (&String, &Value)| name.is_ascii() && value.is_string();
     if details.iter().all(plain) {

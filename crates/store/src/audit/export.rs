@@ -1,5 +1,5 @@
-//! The log as lines of JSON that can be checked without the server. Entries of other tenants are
-//! told by their hash alone: enough for the chain and the checkpoints, and nothing else.
+//! The log as lines of JSON that can be checked without the server. An entry of another tenant is
+//! represented by its hash alone: enough to check the chain and the checkpoints.
 //!
 //! ```text
 //! {"audit":{"format":"tandem-audit-1","publicKey":"…"}}
@@ -23,7 +23,7 @@ pub(super) const FORMAT: &str = "tandem-audit-1";
 /// Entries in one chunk.
 const CHUNK: usize = 256;
 
-/// An export under way. Holds a page of it, never the whole.
+/// A running export. Holds one page of it, never all of it.
 pub struct Export {
     store: Arc<dyn Audit>,
     tenant: TenantId,
@@ -53,7 +53,7 @@ impl Export {
         }
     }
 
-    /// The next lines, each with its end; `None` after the last.
+    /// The next lines, each with its line end; `None` after the last.
     pub async fn chunk(&mut self) -> Result<Option<String>, Fault> {
         if self.ended {
             return Ok(None);
@@ -72,7 +72,7 @@ impl Export {
                 self.ended = true;
                 break;
             };
-            // What no longer reads as an entry is shown as it is: the reader shall see the damage.
+            // An unreadable entry is exported unchanged, so that the damage is visible.
             let entry: Option<Entry> = serde_json::from_slice(&row.body).ok();
             let of_another = entry
                 .and_then(|entry| entry.tenant)

@@ -1,4 +1,4 @@
-//! Checking an export, line by line, without the server that made it.
+//! Checks an export, line by line, without the server that made it.
 
 use super::chain_verifier::ChainVerifier;
 use super::export::FORMAT;
@@ -8,21 +8,21 @@ use super::{AuditHead, Checkpoint};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What a sound export contains.
+/// Summary of a valid export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportVerification {
     pub entries: u64,
-    /// Of these, how many are stated by their hash alone.
+    /// How many of these have only their hash.
     pub withheld: u64,
     pub checkpoints: u64,
     pub key: PublicKey,
 }
 
-/// Reads an export. The first thing wrong ends it.
+/// Reads an export. Stops at the first error.
 #[derive(Default)]
 pub struct ExportVerifier {
     verifier: ChainVerifier,
-    /// Trusted from elsewhere; else the one the export names.
+    /// The trusted key if one was given; else the key in the export.
     key: Option<PublicKey>,
     begun: bool,
     ended: bool,
@@ -69,7 +69,7 @@ struct Numbered {
 }
 
 impl ExportVerifier {
-    /// Believes only signatures of `key`, or of the key the export names when there is none.
+    /// Accepts only signatures of `key`, or of the key in the export when `key` is `None`.
     pub fn new(key: Option<PublicKey>) -> Self {
         Self {
             key,
@@ -77,7 +77,7 @@ impl ExportVerifier {
         }
     }
 
-    /// One line, without its end.
+    /// One line, without its line end.
     pub fn line(&mut self, text: &str) -> Result<(), String> {
         if self.ended {
             return Err("something follows after its end".to_owned());
@@ -148,7 +148,7 @@ impl ExportVerifier {
     fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
         self.checkpoints += 1;
         let key = self.key.expect("the title names a key");
-        // The id is not under the signature, so it must be the one that follows.
+        // The signature does not cover the id, so the id must be the next in order.
         let counted = checkpoint.id == format!("cp-{}", self.checkpoints);
         if !counted || !self.verifier.checkpoint(checkpoint, key) {
             return Err(format!(
@@ -174,14 +174,14 @@ impl ExportVerifier {
         Ok(())
     }
 
-    /// After the last line.
+    /// Call after the last line.
     pub fn finish(self) -> Result<ExportVerification, String> {
         let key = self.key.filter(|_| self.begun).ok_or("it is empty")?;
         if !self.ended {
             return Err("it was cut off".to_owned());
         }
         let (entries, sealed) = (self.verifier.next_seq() - 1, self.sealed);
-        // Exports are sealed up to their end. Whatever hangs on the chain alone, anybody can make.
+        // An export must be sealed up to its end: entries after the last signature can be forged.
         if sealed < entries {
             return Err(format!("no signature covers its entries after {sealed}"));
         }

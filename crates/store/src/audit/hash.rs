@@ -1,4 +1,4 @@
-//! SHA-256, in the form the audit log writes it.
+//! SHA-256, in the text form of the audit log.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -19,7 +19,7 @@ impl Hash {
         Self(bytes)
     }
 
-    /// Lowercase hex and nothing else: one hash has one spelling.
+    /// Accepts only lowercase hex: each hash has exactly one text form.
     pub fn parse(text: &str) -> Option<Self> {
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Some(byte - b'0'),
@@ -37,7 +37,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One piece, on the stack: every entry of the log spells two of these.
+        // One buffer on the stack: every entry of the log formats two hashes.
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 64];
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {

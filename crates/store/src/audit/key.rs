@@ -1,4 +1,4 @@
-//! Ed25519: the key that seals the log, and its public half as the world gets to see it.
+//! Ed25519: the key that seals the log, and its public key in published form.
 
 use super::hash::Hash;
 use base64::Engine as _;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use std::fmt;
 
-/// What DER puts before the 32 bytes of an Ed25519 public key (RFC 8410).
+/// DER prefix of the 32 bytes of an Ed25519 public key (RFC 8410).
 const SPKI_PREFIX: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
@@ -60,8 +60,8 @@ impl PublicKey {
         VerifyingKey::from_bytes(raw).ok().map(Self)
     }
 
-    /// Whether `signature`, as base64, is this key's over `message`. Malleable signatures and weak
-    /// keys are refused.
+    /// Whether `signature`, as base64, is this key's signature of `message`. Malleable signatures
+    /// and weak keys are refused.
     pub(super) fn verifies(self, message: &[u8], signature: &str) -> bool {
         let raw = STANDARD.decode(signature).ok();
         let signature = raw.and_then(|raw| Signature::from_slice(&raw).ok());

@@ -3,7 +3,8 @@
 
 use super::hash::Hash;
 
-/// Takes any number of leaves in the room of its height: complete subtrees, tallest first.
+/// Accepts any number of leaves in memory proportional to its height: it keeps complete subtrees,
+/// tallest first.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     peaks: Vec<(u32, Hash)>,

@@ -1,17 +1,17 @@
-//! The audit log: who changed what, as a chain of hashes that only grows, sealed by signatures.
+//! The audit log: who changed what, as an append-only chain of hashes, sealed by signatures.
 //!
-//! An entry is a JSON object in canonical form (RFC 8785) that carries the hash of the entry
-//! before it. The store assigns sequence and hash inside the commit that does what the entry
-//! tells, so there is no deed without its entry and no entry without its deed. A checkpoint signs
-//! the root of a hash tree over the entries since the checkpoint before it.
+//! An entry is a JSON object in canonical form (RFC 8785) that contains the hash of the previous
+//! entry. The store assigns sequence and hash inside the commit of the recorded action, so an
+//! action and its entry always exist together. A checkpoint signs the root of a hash tree over the
+//! entries since the previous checkpoint.
 //!
-//! This module owns the form of entries, the hashes, the signatures, and the one way of checking
-//! them, for rows of a store and for lines of an export alike. It does not know which deeds are
-//! worth an entry.
+//! This module owns the form of entries, the hashes, the signatures, and the only way of checking
+//! them, for rows of a store and for lines of an export. It does not decide which actions get an
+//! entry.
 //!
 //! Invariants:
 //! - Sequences start at 1 and have no gaps.
-//! - What is hashed is what is stored, byte for byte; a checker never trusts a stored hash.
+//! - What is hashed is what is stored, byte for byte; a verifier never trusts a stored hash.
 //! - Checkpoints are at most [`CHECKPOINT_ENTRIES`] entries apart, however late they are made.
 //! - The signing key signs nothing but roots and receipts.
 
@@ -42,27 +42,27 @@ pub use verify::AuditVerification;
 
 use serde::{Deserialize, Serialize};
 
-/// Entries one checkpoint covers at most.
+/// Maximum of entries under one checkpoint.
 pub const CHECKPOINT_ENTRIES: u64 = 1000;
-/// How long an entry waits for its checkpoint at most, in seconds.
+/// Longest time before an entry is sealed, in seconds.
 pub const CHECKPOINT_SECONDS: u64 = 300;
 
 /// One entry as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
     pub seq: u64,
-    /// Canonical JSON, as long as nobody tampered with it.
+    /// Canonical JSON, unless it was tampered with.
     pub body: Vec<u8>,
 }
 
-/// Where the chain ends.
+/// The last entry of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditHead {
     pub seq: u64,
     pub hash: Hash,
 }
 
-/// The seal over the entries after the checkpoint before it, up to `at_sequence`.
+/// The signature over the entries after the previous checkpoint, up to `at_sequence`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Checkpoint {

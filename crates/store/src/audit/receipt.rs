@@ -1,5 +1,5 @@
-//! Decision receipts: what the log says about one decision, signed so that it can be checked with
-//! nothing but the public key.
+//! Decision receipts: the audit entry of one decision, signed so that the public key alone is
+//! enough to check it.
 
 use super::AuditRow;
 use super::draft::{Entry, canonical};
@@ -8,10 +8,10 @@ use super::key::{AuditKey, PublicKey};
 use serde_json::{Value, json};
 
 const FORMAT: &str = "tandem-receipt-1";
-/// Before what is signed, so that no signature of another kind can pass for one of a receipt.
+/// Prefix of the signed bytes, so that no other signature can be used as one of a receipt.
 const DOMAIN: &[u8] = b"tandem:receipt:v1\0";
 
-/// The receipt of a decision's entry.
+/// The receipt for the audit entry of a decision.
 pub fn receipt(row: &AuditRow, entry: &Entry, key: &AuditKey) -> Value {
     let mut receipt = json!({
         "format": FORMAT,
@@ -28,7 +28,7 @@ pub fn receipt(row: &AuditRow, entry: &Entry, key: &AuditKey) -> Value {
     receipt
 }
 
-/// Checks a receipt against a public key obtained elsewhere; `Err` says what is wrong with it.
+/// Checks a receipt against a public key obtained elsewhere; `Err` is the reason of a failure.
 pub fn check_receipt(receipt: &Value, key: PublicKey) -> Result<(), &'static str> {
     let mut signed = receipt.clone();
     let fields = signed.as_object_mut().ok_or("it is not a JSON object")?;

@@ -1,4 +1,4 @@
-//! CheckpointCursor the log and vouches for what is in it.
+//! Seals the log, verifies and exports it, and issues receipts.
 
 use super::draft::{self, Entry};
 use super::export::Export;
@@ -13,19 +13,20 @@ use std::sync::Arc;
 use tandem_record::{InterruptId, TenantId, Timestamp};
 use tokio::sync::{Mutex, Semaphore};
 
-/// Checks of the whole log under way at once; the next waits.
+/// Limit of concurrent checks of the whole log; further ones wait.
 const CHECKS: usize = 2;
 
 /// Holds the key. Cheap to share.
 pub struct AuditSigner {
     store: Arc<dyn Audit>,
     key: AuditKey,
-    /// One checkpoint at a time; another process is kept out by the store.
+    /// One checkpoint at a time in this process; the store prevents two processes from adding the
+    /// same.
     sealing: Mutex<()>,
     checks: Semaphore,
 }
 
-/// Why entries were not sealed: a seal must not bless what is already broken.
+/// Why entries were not sealed: a broken chain must not be sealed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     #[error("the audit log is broken at entry {at_seq}: it was changed outside of this program")]
@@ -48,13 +49,13 @@ impl AuditSigner {
         self.key.public()
     }
 
-    /// Makes the checkpoints that are due: for every full stretch, and for a stretch whose first
-    /// entry has waited long enough. Gives the last entry there is, sealed or not.
+    /// Makes the checkpoints that are due: for every full range, and for a range whose first entry
+    /// has waited long enough. Returns the sequence of the last entry, sealed or not.
     pub async fn seal_due(&self, now: Timestamp) -> Result<u64, SealError> {
         self.seal(Some(now)).await
     }
 
-    /// CheckpointCursor everything, due or not.
+    /// Seals all entries, due or not.
     pub async fn seal_all(&self) -> Result<(), SealError> {
         self.seal(None).await.map(drop)
     }
@@ -80,7 +81,7 @@ impl AuditSigner {
             let checkpoint = self
                 .sign_range(number, sealed, full.min(head.seq), head)
                 .await?;
-            // When another process was quicker, the next round goes on from its checkpoint.
+            // If another process was first, the next round continues from its checkpoint.
             self.store.put_checkpoint(checkpoint, sealed).await?;
         }
     }
@@ -91,7 +92,7 @@ impl AuditSigner {
             let entry: Entry = serde_json::from_slice(&row.body).ok()?;
             draft::read_time(&entry.occurred_at)
         });
-        // What cannot be read is looked at now, and found broken.
+        // An unreadable entry is due now, so that the damage is reported.
         Ok(at.is_none_or(|at| now.ms_since(at) >= CHECKPOINT_SECONDS * 1000))
     }
 
@@ -125,13 +126,13 @@ impl AuditSigner {
         })
     }
 
-    /// Checks entries `from..=to` against one another and against their checkpoints.
+    /// Checks entries `from..=to` against each other and against their checkpoints.
     pub async fn verify(&self, from: u64, to: u64) -> Result<AuditVerification, Fault> {
         let _place = self.checks.acquire().await;
         verify::verify(&*self.store, self.public_key(), from, to).await
     }
 
-    /// Proof of how a question was decided, once it was. The same bytes every time.
+    /// Signed proof of how a question was decided, if it was. The same bytes every time.
     pub async fn receipt(
         &self,
         tenant: &TenantId,
@@ -145,7 +146,7 @@ impl AuditSigner {
         Ok(of_tenant.map(|(row, entry)| receipt(&row, &entry, &self.key)))
     }
 
-    /// The last entry under a signature. Entries may have come in behind it since.
+    /// The last signed entry. Newer entries may exist.
     async fn sealed_head(&self) -> Result<Option<AuditHead>, Fault> {
         let Some(last) = self.store.checkpoint_until(u64::MAX).await? else {
             return Ok(None);
@@ -158,8 +159,8 @@ impl AuditSigner {
         }))
     }
 
-    /// The log up to now as a tenant may see it, sealed up to its end unless it is broken: then it
-    /// is shown as it is.
+    /// The log up to now as a tenant may see it, sealed up to its end. A broken log is exported
+    /// unsealed.
     pub async fn export(&self, tenant: &TenantId) -> Result<Export, Fault> {
         let head = match self.seal_all().await {
             Ok(()) => self.sealed_head().await?,
@@ -171,7 +172,7 @@ impl AuditSigner {
     }
 }
 
-/// Ids count up; one that does not is none of ours, and counting begins again.
+/// The number of a checkpoint id. An id of another form counts as 0.
 fn number(id: &str) -> u64 {
     let digits = id.strip_prefix("cp-");
     digits.and_then(|d| d.parse().ok()).unwrap_or(0)

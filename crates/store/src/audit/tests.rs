@@ -1,4 +1,4 @@
-//! The published vectors, and what must not pass.
+//! Published test vectors, and inputs that must fail.
 
 use super::*;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ fn draft(action: &str, target: &str) -> AuditDraft {
     )
 }
 
-/// A small log as a store would keep it.
+/// A small log as a store holds it.
 fn chain(length: u64) -> Vec<(String, Hash)> {
     let mut chain: Vec<(String, Hash)> = Vec::new();
     for seq in 1..=length {
@@ -166,8 +166,8 @@ fn every_changed_byte_breaks_the_chain() {
                 let mut changed = sound.clone();
                 changed[entry][byte] ^= flip;
                 let breaks = walked(&changed);
-                // The change shows at the next link, or at the end; a change of the link itself,
-                // or of the whole shape, at the entry.
+                // A change is detected at the next link, or at the end. A change of the link
+                // itself, or of the whole shape, is detected at the entry.
                 assert!(
                     !breaks.is_empty(),
                     "byte {byte} of entry {entry} ^ {flip:#x}"
@@ -273,11 +273,11 @@ fn every_changed_byte_of_an_export_is_found() {
     let unsigned: Vec<&str> = text.split('\n').filter(|l| !l.contains("cp-1")).collect();
     assert!(
         read(&unsigned.join("\n"), Some(key().public())).is_err(),
-        "a chain without a signature is anybody's"
+        "an unsigned chain can be forged"
     );
     let other = AuditKey::from_seed(&[9; 32]).public();
     assert!(
         read(&text, Some(other)).is_err(),
-        "not by the key that is trusted"
+        "not signed by the trusted key"
     );
 }

@@ -1,4 +1,4 @@
-//! Checking a stretch of the stored chain, from what the rows say now.
+//! Checks a range of the stored chain against the rows as they are now.
 
 use super::chain_verifier::{ChainBreak, ChainVerifier};
 use super::hash::Hash;
@@ -7,15 +7,15 @@ use super::{AuditHead, AuditRow, Checkpoint};
 use crate::{Audit, Fault};
 use std::collections::VecDeque;
 
-/// EntryCursor read at once.
+/// Entries read at once.
 const PAGE: usize = 512;
 
-/// What became of a check.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditVerification {
-    /// Those within the stretch, in order.
+    /// Checkpoints within the range, in order.
     pub checkpoints: Vec<Checkpoint>,
-    /// Whether each of them seals what is stored.
+    /// Whether each of them seals the stored entries.
     pub checkpoints_valid: bool,
     pub breaks: Vec<ChainBreak>,
 }
@@ -26,9 +26,9 @@ impl AuditVerification {
     }
 }
 
-/// Checks entries `from..=to` (from 1), the link into the stretch, the link out of it, and every
-/// checkpoint in it. Begins at the checkpoint before the stretch, because the first one inside
-/// seals entries from there on.
+/// Checks entries `from..=to` (from 1), the link into the range, the link out of it, and every
+/// checkpoint in it. Starts at the checkpoint before the range, because the first one inside seals
+/// entries from there on.
 pub(super) async fn verify(
     store: &dyn Audit,
     key: PublicKey,
@@ -42,7 +42,7 @@ pub(super) async fn verify(
     let mut verifier = verifier_after(store, seals.read_until).await?;
     let mut rows = EntryCursor::after(verifier.next_seq() - 1);
     let end = head.map_or(0, |head| head.seq.min(to));
-    // One row further: its link shows whether the last one of the stretch is what it was.
+    // One row further: its link shows whether the last entry of the range is unchanged.
     let beyond = head.map_or(0, |head| head.seq.min(to.saturating_add(1)));
     let mut valid = true;
     while let Some(row) = rows.next(store).await?.filter(|row| row.seq <= beyond) {
@@ -66,7 +66,7 @@ pub(super) async fn verify(
     })
 }
 
-/// A verifier from the entry after a checkpoint on.
+/// A verifier that starts after a checkpoint.
 pub(super) async fn verifier_after(store: &dyn Audit, sealed: u64) -> Result<ChainVerifier, Fault> {
     let Some(before) = sealed.checked_sub(1) else {
         return Ok(ChainVerifier::new());
@@ -135,7 +135,7 @@ impl CheckpointCursor {
         Ok(self.page.front().filter(|c| c.at_sequence <= self.to))
     }
 
-    /// The checkpoint at this very entry.
+    /// The checkpoint at exactly this entry.
     pub(super) async fn at(
         &mut self,
         store: &dyn Audit,
@@ -149,7 +149,7 @@ impl CheckpointCursor {
         Ok(seal)
     }
 
-    /// Passes checkpoints before `seq`, which seal entries that are gone. `false` if there are any.
+    /// Skips checkpoints before `seq`, which seal missing entries. `false` if there are any.
     async fn skip_before(&mut self, store: &dyn Audit, seq: u64) -> Result<bool, Fault> {
         let mut none = true;
         while self.peek(store).await?.is_some_and(|c| c.at_sequence < seq) {

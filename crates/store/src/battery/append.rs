@@ -1,4 +1,4 @@
-//! Streams grow at an expected position, without gaps, and a commit is all or nothing.
+//! Streams grow at an expected position, without gaps, and a commit is atomic.
 
 use super::sample::{NOW, append, body, commit, conflict, head, later, must, row, whole};
 use crate::{
@@ -10,7 +10,7 @@ use tandem_record::{Seq, StreamId, TimerKey};
 pub async fn begins_at_zero(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     let nothing = store.events(&stream, None, 10).await.unwrap();
-    assert_eq!(nothing.head, None, "a stream not begun has no head");
+    assert_eq!(nothing.head, None, "a new stream has no head");
     assert!(nothing.events.is_empty());
 
     must(&store, commit([append(&stream, None, 2)])).await;
@@ -40,14 +40,14 @@ pub async fn reads_in_pages(store: Arc<dyn Store>) {
         "the head does not depend on the page"
     );
     let end = store.events(&stream, Some(Seq(9)), 4).await.unwrap();
-    assert!(end.events.is_empty(), "nothing lies beyond the head");
+    assert!(end.events.is_empty(), "no events after the head");
     assert_eq!(end.head, Some(Seq(9)));
     let none = store.events(&stream, None, 0).await.unwrap();
     assert!(none.events.is_empty(), "a limit of nothing gives nothing");
     assert_eq!(none.head, Some(Seq(9)));
 }
 
-/// A page ends before the bytes it may have are exceeded, and every page brings the reader on.
+/// A page ends before its byte limit is exceeded, and every page has at least one event.
 pub async fn reads_in_pages_of_bytes(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     let lengths = [10, 2_000, 10, 50_000, 4_000, 10, 10];
@@ -76,7 +76,7 @@ pub async fn reads_in_pages_of_bytes(store: Arc<dyn Store>) {
     assert_eq!(pages, expected, "one long event is a page of its own");
 }
 
-/// What never fits is refused for good, and nothing of its commit is written.
+/// A body that never fits is refused permanently, and nothing of its commit is written.
 pub async fn rejects_oversized_bodies(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     must(&store, commit([append(&stream, None, 1)])).await;
@@ -90,8 +90,8 @@ pub async fn rejects_oversized_bodies(store: Arc<dyn Store>) {
     must(&store, commit([append(&stream, Some(0), 1)])).await;
 }
 
-/// However a store lays them down, events of one moment, of different moments, short and long ones
-/// are read one by one, from any place on.
+/// However a store lays out events, they are read one by one from any position: events of one
+/// moment or of different moments, short and long.
 pub async fn reads_from_any_position(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     must(
@@ -191,7 +191,7 @@ pub async fn one_conflict_rejects_the_whole_commit(store: Arc<dyn Store>) {
         StreamId::new("run:c"),
     );
     must(&store, commit([append(&a, None, 1), append(&b, None, 1)])).await;
-    // The conflict is in the last append: everything before it must be undone.
+    // The conflict is in the last append: everything before it must be rolled back.
     let mut begin_c = append(&c, None, 1);
     begin_c.run = Some(row("t1", "c"));
     let mut bad = commit([append(&a, Some(0), 2), begin_c, append(&b, Some(7), 1)]);
@@ -210,7 +210,7 @@ pub async fn one_conflict_rejects_the_whole_commit(store: Arc<dyn Store>) {
     assert_eq!(store.next_timer().await.unwrap(), None, "no timer is left");
     let run = store.run_of_any_tenant(&"c".into()).await.unwrap();
     assert_eq!(run, None, "no run is left");
-    // And the streams go on as if it never happened.
+    // The streams continue as if the commit had not been tried.
     must(
         &store,
         commit([append(&a, Some(0), 1), append(&c, None, 1)]),
@@ -238,7 +238,7 @@ pub async fn refuses_malformed_commits(store: Arc<dyn Store>) {
         match store.commit(commit([malformed])).await {
             Err(Error::Fault(fault)) => {
                 assert_eq!(fault.code, "invalid");
-                assert!(!fault.retryable, "asking again does not help");
+                assert!(!fault.retryable, "a retry does not help");
             }
             other => panic!("expected a fault, got {other:?}"),
         }
@@ -248,7 +248,7 @@ pub async fn refuses_malformed_commits(store: Arc<dyn Store>) {
 
 pub async fn stores_bodies_byte_for_byte(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
-    // Key order, number spelling, escapes and size are the caller's.
+    // Key order, number format, escapes and size are the caller's.
     let bodies = [
         String::new(),
         r#"{"b":1.0,"a":"\u00e9 é 🦀","c":[1e3,  null]}"#.to_owned(),

@@ -1,4 +1,4 @@
-//! The audit log: grows with the commit that does what it tells, never otherwise; sealed in order.
+//! The audit log: grows only with the commit of the recorded action, and is sealed in order.
 
 use super::sample::{NOW, append, commit, conflict, later, must};
 use crate::audit::{AuditKey, AuditSigner, ChainVerifier, DECISION, Entry};
@@ -39,7 +39,7 @@ pub(super) async fn entries(store: &Arc<dyn Store>) -> Vec<Entry> {
     rows.iter().map(entry).collect()
 }
 
-/// Every link holds and the chain ends where the store says.
+/// Every link is valid and the chain ends where the store says.
 async fn assert_valid_chain(store: &Arc<dyn Store>) {
     let mut verifier = ChainVerifier::new();
     for row in store.audit_entries(0, usize::MAX).await.unwrap() {
@@ -93,7 +93,7 @@ pub async fn concurrent_commits_make_one_chain(store: Arc<dyn Store>) {
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let run = StreamId::new(format!("run:r{n}"));
-                // Every other one is refused, in the middle of whatever batch it is in.
+                // Every second commit fails, in the middle of its batch.
                 let after = (n % 2 == 1).then_some(9);
                 let mut commit = commit([append(&run, after, 1)]);
                 commit.audit = vec![audit_draft("run.create", &format!("r{n}"))];
@@ -139,7 +139,7 @@ pub async fn checkpoints_cover_consecutive_ranges(store: Arc<dyn Store>) {
     let full = [("cp-1".to_owned(), 1000), ("cp-2".to_owned(), 2000)];
     assert_eq!(places(&store).await, full, "the rest waits");
     audit_signer.seal_due(later(300_000)).await.unwrap();
-    assert_eq!(places(&store).await.last().unwrap().1, 2700, "not for ever");
+    assert_eq!(places(&store).await.last().unwrap().1, 2700, "not forever");
     audit_signer.seal_all().await.unwrap();
     assert_eq!(places(&store).await.len(), 3, "nothing is left to seal");
     let mut late = store.checkpoint_until(u64::MAX).await.unwrap().unwrap();

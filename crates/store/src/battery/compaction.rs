@@ -1,5 +1,5 @@
-//! What compaction stands on: which non_expiring keys a scope has, and that they are still there when
-//! they are collapsed.
+//! What compaction needs: the non-expiring keys of a scope, and a guard that they still exist in
+//! its commit.
 
 use super::sample::{NOW, conflict, later, must};
 use crate::{Commit, CommitGuard, Conflict, MemoryRow, MemorySegment, MemoryView, Store};
@@ -51,7 +51,7 @@ fn view(start: u64, segments: &[(&str, Option<u64>)]) -> MemoryView {
     }
 }
 
-/// How many, and the keys told.
+/// The number of keys, and the listed keys.
 async fn non_expiring(
     store: &Arc<dyn Store>,
     view: &MemoryView,
@@ -97,7 +97,7 @@ pub async fn non_expiring_keys_are_listed_above_the_threshold(store: Arc<dyn Sto
         non_expiring(&store, &everything, 3, 9).await,
         (0, Vec::new())
     );
-    // Written anew it is the newest.
+    // A key written again is the newest.
     journal(&store, [note("r1", 9, "mem-z", None)]).await;
     let keys = ["mem-a", "mem-m", "mem-z"].map(str::to_owned);
     assert_eq!(
@@ -136,7 +136,7 @@ pub async fn non_expiring_keys_are_limited_to_the_view(store: Arc<dyn Store>) {
             )
         );
     }
-    // What others took out since is not there to be collapsed, though the view has it.
+    // A key deleted by others since then cannot be compacted, although the view includes it.
     journal(&store, [deletion("r4", 1, "mem-a")]).await;
     assert_eq!(non_expiring(&store, &view(start, &[]), 0, 9).await.0, 0);
 }

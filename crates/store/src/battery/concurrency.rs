@@ -1,4 +1,5 @@
-//! Many callers at once: one winner where there can be only one, nobody lost, nothing half seen.
+//! Concurrent callers: exactly one winner where there can be only one, no lost writes, no partial
+//! reads.
 
 use super::idempotency::record;
 use super::sample::{NOW, append, commit, head, must, partition, row, started, whole};
@@ -40,7 +41,7 @@ pub async fn one_winner_for_each_position(store: Arc<dyn Store>) {
     for _ in 0..RACERS {
         let (store, stream) = (Arc::clone(&store), stream.clone());
         tasks.spawn(async move {
-            // Every racer wins `each` times, looking again after each defeat.
+            // Every task wins `each` times and reloads after each conflict.
             let mut won = 0;
             let mut at = 0;
             while won < each {
@@ -51,7 +52,7 @@ pub async fn one_winner_for_each_position(store: Arc<dyn Store>) {
                     }
                     Err(Error::Conflict(Conflict::Position { actual, .. })) => {
                         let actual = actual.expect("the stream exists").0;
-                        assert!(actual > at, "a conflict tells of a later position");
+                        assert!(actual > at, "a conflict reports a later position");
                         at = actual;
                     }
                     Err(other) => panic!("unexpected {other:?}"),
@@ -78,7 +79,7 @@ pub async fn readers_see_whole_commits(store: Arc<dyn Store>) {
             while !done.load(Ordering::Relaxed) {
                 let of_a = whole(&store, &a).await.len();
                 let of_b = whole(&store, &b).await.len();
-                assert!(of_b >= of_a, "half a commit was seen: {of_a} and {of_b}");
+                assert!(of_b >= of_a, "part of a commit was read: {of_a} and {of_b}");
                 assert_eq!(of_a % 3, 0, "part of an append was seen");
                 assert!(of_a >= last, "a reader went back in time");
                 last = of_a;
@@ -102,7 +103,7 @@ pub async fn one_winner_for_an_idempotency_key(store: Arc<dyn Store>) {
         begin
     })
     .await;
-    assert_eq!(won.len(), 1, "one request did what was asked");
+    assert_eq!(won.len(), 1, "one request was carried out");
     for n in 0..RACERS {
         let exists = head(&store, &StreamId::new(format!("run:{n}")))
             .await
@@ -153,7 +154,7 @@ pub async fn one_first_registration(store: Arc<dyn Store>) {
     assert_eq!(hash, format!("d{}", won[0]).into());
 }
 
-/// Commits all at once; which of them succeeded. Every other one must have met a conflict.
+/// Commits concurrently; returns which commits succeeded. Every other one must get a conflict.
 async fn race(store: &Arc<dyn Store>, make: impl Fn(u64) -> Commit) -> Vec<u64> {
     let mut tasks = JoinSet::new();
     for n in 0..RACERS {

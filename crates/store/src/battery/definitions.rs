@@ -1,4 +1,5 @@
-//! Documents are kept by content; an id is the document of a workspace, of a tenant, or the shared one.
+//! Documents are stored by content; an id stands for the document of a workspace, of a tenant, or
+//! the shared one.
 
 use super::sample::{NOW, append, commit, conflict, later, must, partition};
 use crate::{Commit, CommitGuard, DefinitionRecord, RegisteredWorkflow, RegistryChange, Store};
@@ -31,7 +32,7 @@ fn registry(changes: impl IntoIterator<Item = RegistryChange>) -> Commit {
     }
 }
 
-/// The hash an id means and whether it is shared.
+/// The hash an id stands for, and whether it is shared.
 async fn registered_as(store: &Arc<dyn Store>, owner: &str, flow: &str) -> Option<(String, bool)> {
     let found = store
         .registered(&partition(owner), &WorkflowId::new(flow))
@@ -99,7 +100,7 @@ pub async fn workspace_definition_overrides_only_its_own_tenant(store: Arc<dyn S
         .unwrap();
     let expected = [("own", "d4", Some("blue")), ("flow", "d3", Some("red"))];
     assert_eq!(summary(&listed), expected, "by workspace");
-    // What a workspace registers or gives up is its own.
+    // Changes of a workspace affect only that workspace.
     let changes = [
         register(Some("t1/red"), "flow", "d6", NOW),
         unregister(Some("t2/red"), "flow"),

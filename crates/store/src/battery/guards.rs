@@ -1,4 +1,4 @@
-//! Conditions of a commit hold inside its transaction, or nothing is written.
+//! Guards of a commit are checked inside its transaction; if one fails, nothing is written.
 
 use super::sample::started;
 use super::sample::{
@@ -100,7 +100,7 @@ pub async fn failed_guard_writes_nothing(store: Arc<dyn Store>) {
 }
 
 pub async fn guards_are_checked_before_writes(store: Arc<dyn Store>) {
-    // A run that claims a free scope must not be in its own way.
+    // A run that claims a free scope does not conflict with itself.
     let mut run = row("t1", "r1");
     run.scope = Some("order-7".into());
     let mut claim = started(run.clone());

@@ -1,4 +1,4 @@
-//! An answer is kept by the commit that did what was asked, once per key.
+//! A response is stored in the commit of its request, once per key.
 
 use super::sample::{NOW, append, commit, conflict, head, later, must};
 use crate::{Commit, Conflict, IdempotencyKey, IdempotencyRecord, Store, StoredResponse};
@@ -43,7 +43,7 @@ pub async fn a_used_key_conflicts(store: Arc<dyn Store>) {
         .idempotency_record(&IdempotencyKey("k1".into()))
         .await
         .unwrap();
-    assert_eq!(answer, Some(record("k1", NOW)), "the first answer stands");
+    assert_eq!(answer, Some(record("k1", NOW)), "the first response stays");
 }
 
 pub async fn conflicting_commit_records_no_response(store: Arc<dyn Store>) {
@@ -81,6 +81,6 @@ pub async fn expires_oldest_responses_first(store: Arc<dyn Store>) {
     assert_eq!(
         left().await,
         ["k1", "k4"],
-        "a forgotten key may be used again"
+        "an expired key may be used again"
     );
 }

@@ -1,4 +1,4 @@
-//! Open questions as people read them: by age, deadline or priority, of a kind or a group.
+//! Listings of open questions: by age, deadline or priority, filtered by kind or group.
 
 use super::interrupts::{commit, interrupt_row};
 use super::sample::{later, must};
@@ -22,7 +22,7 @@ fn by(sort: InboxSort) -> InboxQuery {
     }
 }
 
-/// Four questions that every order lists differently.
+/// Four questions that are listed differently in every order.
 fn four() -> Vec<InterruptRow> {
     let row = |id: &str, kind: &str, deadline: Option<u64>, priority: i32, groups: &[&str]| {
         let mut row = interrupt_row("t1", id, "r1", kind);

@@ -1,9 +1,10 @@
-//! The inbox: bound to tenants, listed newest first, closed in the commit that decides.
+//! The inbox: separate for each tenant, newest first; a question is closed in the commit that
+//! decides it.
 
 use super::sample::{NOW, later, must};
 use crate::{Commit, InterruptFilter, InterruptRow, Page, Store};
 use std::sync::Arc;
-use tandem_record::{InterruptId, NodeId, RunId, TenantId, WorkspaceId};
+use tandem_record::{InterruptId, NodeId, Partition, RunId, TenantId, WorkspaceId};
 
 pub(super) fn interrupt_row(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
     InterruptRow {
@@ -48,6 +49,29 @@ pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
     let id = InterruptId::new("i1");
     let own = store.interrupt(&"t1".into(), &id).await.unwrap();
     assert_eq!(own, Some(row), "every field comes back");
+    let mut bound = interrupt_row("t1", "i3", "r1", "approval");
+    bound.workspace = Some(WorkspaceId::new("red"));
+    must(&store, commit([bound])).await;
+    let position = async |tenant: &str, workspace: Option<&str>, id: &str| {
+        let of = Partition {
+            tenant: tenant.into(),
+            workspace: workspace.map(Into::into),
+        };
+        let found = store.interrupt_position(&of, &InterruptId::new(id)).await;
+        found.unwrap()
+    };
+    let older = position("t1", None, "i1").await.unwrap();
+    let newer = position("t1", Some("red"), "i3").await.unwrap();
+    assert!(older < newer);
+    for (tenant, workspace, id) in [
+        ("t2", None, "i1"),
+        ("t1", Some("red"), "i1"),
+        ("t1", Some("blue"), "i3"),
+        ("t1", None, "i2"),
+    ] {
+        let found = position(tenant, workspace, id).await;
+        assert_eq!(found, None, "{tenant} {workspace:?} {id}");
+    }
     assert_eq!(store.interrupt(&"t2".into(), &id).await.unwrap(), None);
     assert!(
         ids(&store, "t2", InterruptFilter::default())

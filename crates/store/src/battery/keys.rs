@@ -1,4 +1,4 @@
-//! API keys are found by the hash of their secret and never forgotten.
+//! API keys are found by the hash of their secret and never deleted.
 
 use super::audit::{audit_draft, entries};
 use super::sample::{NOW, later};

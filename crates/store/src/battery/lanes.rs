@@ -80,7 +80,7 @@ pub async fn listing_starts_after_last_served_lane(store: Arc<dyn Store>) {
         call("a", "z"),
         call("a", "x"),
     ];
-    assert_eq!(lanes, expected, "in a circle, tenants and targets alike");
+    assert_eq!(lanes, expected, "round robin over tenants and targets");
 }
 
 pub async fn lease_respects_the_limit_of_each_lane(store: Arc<dyn Store>) {

@@ -1,5 +1,5 @@
-//! The memory journal: a scope as it was at any position, the writes of single runs, and whose
-//! they are.
+//! The memory journal: a scope as of any position, the writes of single runs, and isolation of
+//! tenants and scopes.
 
 use super::sample::{NOW, head, later, moved, must, row, started};
 use crate::{
@@ -45,7 +45,7 @@ fn view(start: u64, segments: &[(&str, Option<u64>, bool)]) -> MemoryView {
     }
 }
 
-/// `key=value` of what is seen, oldest write first; the same through every kind of query.
+/// `key=value` of the visible entries, oldest write first; the same through every kind of query.
 async fn visible_entries(store: &Arc<dyn Store>, view: &MemoryView) -> Vec<String> {
     let all = store
         .memory_entries(view, &MemoryQuery::default())
@@ -103,7 +103,7 @@ pub async fn a_scope_is_readable_as_of_every_position(store: Arc<dyn Store>) {
     assert_eq!(
         visible_entries(&store, &at(1)).await,
         ["a=\"2\""],
-        "b was taken out"
+        "b was deleted"
     );
     assert_eq!(
         visible_entries(&store, &at(2)).await,
@@ -300,7 +300,7 @@ pub async fn purged_run_retains_its_row_and_memory(store: Arc<dyn Store>) {
             .await;
         purged.unwrap();
         let audit = store.audit_head().await.unwrap();
-        assert_eq!(audit.map(|head| head.seq), Some(1), "told once");
+        assert_eq!(audit.map(|head| head.seq), Some(1), "recorded once");
     }
     let nobody = store.purge_run(&"nobody".into(), "{}", Some(audit)).await;
     nobody.unwrap();
@@ -319,12 +319,12 @@ pub async fn purged_run_retains_its_row_and_memory(store: Arc<dyn Store>) {
     assert_eq!(ended(None, later(99), 9).await.0.len(), 2);
     let end = store.memory_position().await.unwrap();
     assert_eq!(visible_entries(&store, &view(end, &[])).await, ["a=\"1\""]);
-    // What begins afterwards does not show up in the grave.
+    // New runs do not appear in a purged stream.
     for run in ["r2", "r3", "live"] {
         store.purge_run(&run.into(), "{}", None).await.unwrap();
     }
     must(&store, started(row("t1", "new"))).await;
     assert_eq!(head(&store, &StreamId::new("run:new")).await, Some(0));
-    let grave = store.events(&stream, None, 10).await.unwrap();
-    assert!(grave.events.is_empty(), "at {NOW:?}");
+    let purged = store.events(&stream, None, 10).await.unwrap();
+    assert!(purged.events.is_empty(), "at {NOW:?}");
 }

@@ -1,13 +1,13 @@
-//! The promises of storage as executable checks. Any implementation runs all of them:
+//! The storage contract as executable checks. Every implementation runs all of them:
 //!
 //! ```ignore
 //! async fn open() -> tandem_store::battery::FreshStore { MyStore::open().into() }
 //! tandem_store::battery!(tests open); // each check as its own #[tokio::test]
 //! ```
 //!
-//! A check gets a store that is empty and its own, knows nothing of the database behind it, never
-//! sleeps, and passes every time it needs as a value. A new check is a public function in the file
-//! of its topic and one name in the list below.
+//! A check gets its own empty store, does not depend on the database behind it, never sleeps, and
+//! passes every time it needs as a value. A new check is a public function in the file of its topic
+//! and one name in the list below.
 
 pub mod append;
 pub mod audit;
@@ -36,10 +36,10 @@ use crate::Store;
 use std::any::Any;
 use std::sync::Arc;
 
-/// A store nobody used yet.
+/// An empty store.
 pub struct FreshStore {
     pub store: Arc<dyn Store>,
-    /// Whatever must outlive the store: a temporary directory, a schema to drop.
+    /// Resources that must outlive the store: a temporary directory, a schema to drop.
     pub resources: Box<dyn Any + Send>,
 }
 
@@ -52,7 +52,7 @@ impl<S: Store + 'static> From<S> for FreshStore {
     }
 }
 
-/// Every check, one after the other, each on a fresh store.
+/// Runs every check in sequence, each on a fresh store.
 pub async fn run_all<F, Fut>(open: F)
 where
     F: Fn() -> Fut,
@@ -62,7 +62,7 @@ where
 }
 
 /// `battery!(tests open)` makes a module of tests for each topic; `open` is an async function
-/// beside the invocation that gives a [`FreshStore`] store.
+/// beside the invocation that returns a [`FreshStore`].
 #[macro_export]
 macro_rules! battery {
     ($mode:ident $open:ident) => {

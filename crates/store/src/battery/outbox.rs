@@ -1,4 +1,4 @@
-//! An effect is attempted by the holder of its lease and by nobody else.
+//! An effect is attempted only by the holder of its lease.
 
 use super::sample::{self, NOW, conflict, entry, later, must, put};
 use crate::{Commit, CommitGuard, LeaseRequest, OutboxChange, OutboxEntry, Store};
@@ -77,7 +77,7 @@ pub async fn an_expired_lease_is_taken_over(store: Arc<dyn Store>) {
     must(&store, put([entry("e1", NOW)])).await;
     lease(&store, "dead", NOW, later(60), 1).await;
     let taken = lease(&store, "alive", later(60), later(120), 1).await;
-    assert_eq!(names(&taken), ["e1"], "a lease has run out at its end");
+    assert_eq!(names(&taken), ["e1"], "a lease expires at its end");
     assert_eq!(taken[0].attempts, 2, "every lease counts");
     assert_eq!(taken[0].lease, Some(("alive".into(), later(120))));
 }
@@ -102,7 +102,10 @@ pub async fn release_needs_the_lease(store: Arc<dyn Store>) {
     let absent = EffectId::new("absent");
     store.release(&absent, "me", NOW).await.unwrap();
     let taken = lease(&store, "other", later(1), later(60), 1).await;
-    assert!(taken.is_empty(), "a stranger's release changed nothing");
+    assert!(
+        taken.is_empty(),
+        "a release by another owner changed nothing"
+    );
 }
 
 pub async fn breaks_leases_of_others(store: Arc<dyn Store>) {
@@ -133,7 +136,7 @@ pub async fn put_with_lease_is_leased(store: Arc<dyn Store>) {
 pub async fn commits_remove_entries(store: Arc<dyn Store>) {
     must(&store, put([entry("e1", NOW), entry("e2", NOW)])).await;
     assert_eq!(store.depth().await.unwrap(), 2);
-    // Removal does not ask who holds it: a cancelled run takes its effects back.
+    // Removal ignores leases: a cancelled run removes its effects.
     lease(&store, "me", NOW, later(60), 1).await;
     let mut gone = Commit::default();
     for effect in ["e1", "e2", "absent"] {
@@ -156,7 +159,7 @@ pub async fn put_replaces_an_entry(store: Arc<dyn Store>) {
     let taken = lease(&store, "other", later(5), later(60), 1).await;
     fresh.attempts = 1;
     fresh.lease = Some(("other".into(), later(60)));
-    assert_eq!(taken, [fresh], "the new entry has no lease and no past");
+    assert_eq!(taken, [fresh], "the new entry has no lease and no failures");
 }
 
 pub async fn next_due_follows_leases(store: Arc<dyn Store>) {

@@ -1,4 +1,5 @@
-//! Groups and delegations: bound to tenants, replaced by name, changed with their commit only.
+//! Groups and delegations: separate for each tenant, replaced by name, changed only by their
+//! commit.
 
 use super::sample::{NOW, later, must};
 use crate::{Commit, CommitGuard, DelegationRecord, GroupRecord, PeopleChange, Store};
@@ -71,7 +72,7 @@ pub async fn ended_delegations_are_not_listed(store: Arc<dyn Store>) {
     let expected = [delegation("t1", "d1", 10), delegation("t1", "d2", 20)];
     assert_eq!(found, expected, "by id, every field, begun or not");
     let found = store.delegations(&"t1".into(), later(10)).await.unwrap();
-    assert_eq!(found, [delegation("t1", "d2", 20)], "its end is its end");
+    assert_eq!(found, [delegation("t1", "d2", 20)], "not valid at its end");
     let gone = PeopleChange::DropDelegation {
         tenant: "t1".into(),
         id: "d2".into(),

@@ -1,9 +1,11 @@
-//! The run listing: bound to tenants, filtered, and steady under a reader's feet.
+//! The run listing: separate for each tenant, filtered, and stable while a reader pages through it.
 
 use super::sample::{later, moved, must, partition, row, started};
 use crate::{Page, RunFilter, RunListing, RunRow, Store};
 use std::sync::Arc;
-use tandem_record::{RunId, RunStatus, Seq, StreamId, TenantId, WorkflowId, WorkspaceId};
+use tandem_record::{
+    Partition, RunId, RunStatus, Seq, StreamId, TenantId, WorkflowId, WorkspaceId,
+};
 
 fn ids(listing: &RunListing) -> Vec<&str> {
     listing.runs.iter().map(|r| r.row.run_id.as_str()).collect()
@@ -30,11 +32,35 @@ pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
     assert_eq!(own.row, row("t1", "r1"), "every field comes back");
     assert_eq!(own.head, Seq(0));
     let other = store.run(&"t2".into(), &run).await.unwrap();
-    assert_eq!(other, None, "another tenant's run is no run");
+    assert_eq!(other, None, "another tenant's run is not found");
     let any = store.run_of_any_tenant(&run).await.unwrap();
     assert_eq!(any, Some(own));
     let absent = store.run_of_any_tenant(&RunId::new("r2")).await.unwrap();
     assert_eq!(absent, None);
+    let position = async |tenant: &str, workspace: Option<&str>, run: &str| {
+        let of = Partition {
+            tenant: tenant.into(),
+            workspace: workspace.map(Into::into),
+        };
+        store.run_position(&of, &RunId::new(run)).await.unwrap()
+    };
+    let mut bound = row("t1", "r3");
+    bound.workspace = Some(WorkspaceId::new("red"));
+    must(&store, started(bound)).await;
+    let listed = list(&store, "t1", &RunFilter::default(), &first(10)).await;
+    let places: Vec<_> = listed.runs.iter().map(|r| Some(r.position)).collect();
+    assert_eq!(position("t1", None, "r1").await, places[1]);
+    assert_eq!(position("t1", None, "r3").await, places[0]);
+    assert_eq!(position("t1", Some("red"), "r3").await, places[0]);
+    for (tenant, workspace, run) in [
+        ("t2", None, "r1"),
+        ("t1", Some("red"), "r1"),
+        ("t1", Some("blue"), "r3"),
+        ("t1", None, "r2"),
+    ] {
+        let found = position(tenant, workspace, run).await;
+        assert_eq!(found, None, "{tenant} {workspace:?} {run}");
+    }
     let listed = list(&store, "t2", &RunFilter::default(), &first(10)).await;
     assert_eq!(listed, RunListing::default());
 }
@@ -52,7 +78,7 @@ pub async fn a_projection_follows_its_run(store: Arc<dyn Store>) {
     let stored = store.run(&"t1".into(), &run.run_id).await.unwrap().unwrap();
     assert_eq!(stored.row, run);
     assert_eq!(stored.head, Seq(1));
-    // The head follows events that do not touch the row.
+    // The head follows events that do not change the row.
     let stream = StreamId::of_run(&run.run_id);
     let more = super::sample::append(&stream, Some(1), 2);
     must(&store, super::sample::commit([more])).await;
@@ -73,11 +99,11 @@ pub async fn identity_is_fixed(store: Arc<dyn Store>) {
     let stored = store.run(&"t1".into(), &run).await.unwrap().unwrap();
     let mut expected = row("t1", "r1");
     expected.status = RunStatus::Paused;
-    assert_eq!(stored.row, expected, "only where it stands may change");
+    assert_eq!(stored.row, expected, "only the status fields may change");
 }
 
 pub async fn lists_newest_first(store: Arc<dyn Store>) {
-    // Neither ids nor times decide, only the order of creation.
+    // Only the order of creation counts, not ids or times.
     for id in ["r5", "r1", "r3"] {
         must(&store, started(row("t1", id))).await;
         must(&store, started(row("t2", &format!("other-{id}")))).await;
@@ -135,7 +161,7 @@ pub async fn filters_combine(store: Arc<dyn Store>) {
             .collect();
         let listed = list(&store, "t1", &filter, &first(100)).await;
         assert_eq!(ids(&listed), expected, "{filter:?}");
-        // The same again one row at a time.
+        // The same, one row at a time.
         let mut page = first(1);
         let mut walked = Vec::new();
         loop {
@@ -162,7 +188,7 @@ pub async fn pages_stay_stable_while_runs_arrive(store: Arc<dyn Store>) {
         assert_eq!(listed.more, n < 2);
         page.before = listed.runs.last().map(|r| r.position);
         must(&store, started(row("t1", &format!("new-{n}")))).await;
-        // A run that moves keeps its place.
+        // A run that changes keeps its position.
         must(&store, moved(row("t1", "r0"), Some(n))).await;
     }
     assert_eq!(walked, ["r5", "r4", "r3", "r2", "r1", "r0"]);

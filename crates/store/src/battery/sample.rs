@@ -1,4 +1,4 @@
-//! Small pieces of commits the checks are written with.
+//! Building blocks of commits for the checks.
 
 use crate::{
     Append, Commit, Conflict, Error, Lane, LaneQuery, Log, NewEvent, OutboxChange, OutboxEntry,
@@ -11,14 +11,14 @@ use tandem_record::{
     WorkflowId,
 };
 
-/// An arbitrary moment; checks count from here.
+/// An arbitrary time; checks count from here.
 pub const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
 pub fn later(ms: u64) -> Timestamp {
     NOW.plus_ms(ms)
 }
 
-/// Bodies name their stream and place, so that a misplaced event shows.
+/// A body names its stream and sequence, so that a misplaced event is detected.
 pub fn body(stream: &StreamId, seq: u64) -> String {
     format!(r#"{{"stream":"{stream}","seq":{seq}}}"#)
 }
@@ -75,12 +75,12 @@ pub fn row(tenant: &str, run: &str) -> RunRow {
     }
 }
 
-/// The commit that begins a run with one event.
+/// The commit that creates a run with one event.
 pub fn started(row: RunRow) -> Commit {
     moved(row, None)
 }
 
-/// One more event on a run's stream, and its row as it is then.
+/// One more event on a run's stream, with the given row.
 pub fn moved(row: RunRow, after: Option<u64>) -> Commit {
     let mut one = append(&StreamId::of_run(&row.run_id), after, 1);
     one.run = Some(row);
@@ -110,7 +110,7 @@ pub fn lane() -> Lane {
     }
 }
 
-/// Asks for every lane of a class.
+/// A query for every lane of a class.
 pub fn lanes_due(class: WorkClass, now: Timestamp) -> LaneQuery {
     LaneQuery {
         class,
@@ -130,14 +130,14 @@ pub fn put(entries: impl IntoIterator<Item = OutboxEntry>) -> Commit {
     }
 }
 
-/// Commits, and fails the check if that is refused.
+/// Commits; fails the check on any error.
 pub async fn must(store: &Arc<dyn Store>, commit: Commit) {
     Log::commit(store.as_ref(), commit)
         .await
-        .expect("the commit is in order");
+        .expect("the commit is valid");
 }
 
-/// Commits, and fails the check unless it conflicts.
+/// Commits; fails the check unless it conflicts.
 pub async fn conflict(store: &Arc<dyn Store>, commit: Commit) -> Conflict {
     match Log::commit(store.as_ref(), commit).await {
         Err(Error::Conflict(conflict)) => conflict,
@@ -151,7 +151,7 @@ pub async fn head(store: &Arc<dyn Store>, stream: &StreamId) -> Option<u64> {
     slice.head.map(|seq| seq.0)
 }
 
-/// Reads the whole stream and checks that it is gapless and in place.
+/// Reads the whole stream and checks that it is gapless and in order.
 pub async fn whole(store: &Arc<dyn Store>, stream: &StreamId) -> Vec<StoredEvent> {
     let slice = store
         .events(stream, None, usize::MAX)

@@ -27,7 +27,7 @@ pub async fn set_if_absent_has_one_winner(store: Arc<dyn Store>) {
         answers.push(task.await.expect("the task ends"));
     }
     answers.dedup();
-    assert_eq!(answers.len(), 1, "everyone is told the same value");
+    assert_eq!(answers.len(), 1, "everyone gets the same value");
     assert_eq!(store.get("key").await.unwrap().as_ref(), answers.first());
 }
 

@@ -1,4 +1,4 @@
-//! A snapshot travels with the append it was taken after.
+//! A snapshot is stored with the append it was taken after.
 
 use super::sample::{append, commit, conflict, must, whole};
 use crate::{SnapshotRecord, Store};
@@ -25,7 +25,7 @@ pub async fn replaced_with_its_append(store: Arc<dyn Store>) {
     must(&store, commit([append(&stream, Some(3), 1)])).await;
     let kept = store.snapshot(&stream).await.unwrap();
     assert_eq!(kept, snapshot(3), "an append without one keeps the last");
-    // On its own, without an event.
+    // Alone, without an event.
     let mut alone = append(&stream, Some(4), 0);
     alone.snapshot = snapshot(4);
     must(&store, commit([alone])).await;

@@ -1,4 +1,4 @@
-//! What takes usage, told to whom it belongs.
+//! Storage usage, reported to its tenant.
 
 use super::sample::{later, must, row, started};
 use crate::{Commit, MemoryRow, RunCounts, ScopeSize, StorageUsage, Store, WorkflowSize};

@@ -1,4 +1,4 @@
-//! Timers are set and cleared by commits and wait in order.
+//! Timers are set and cleared by commits and are listed by due time.
 
 use super::sample::{NOW, append, commit, conflict, later, must};
 use crate::{Commit, Store, TimerChange};
@@ -72,7 +72,7 @@ pub async fn set_moves_and_clear_removes(store: Arc<dyn Store>) {
     )
     .await;
     assert_eq!(store.next_timer().await.unwrap(), None);
-    // Changes apply in their order.
+    // Changes are applied in order.
     let both = [
         set("run:a", wake("n1", 2), NOW),
         clear("run:a", wake("n1", 2)),

@@ -1,4 +1,5 @@
-//! Subscriptions and their bounded logs: decided with the event, settled once, gone when deleted.
+//! Subscriptions and their bounded logs: deliveries are added with the event, settled once, and
+//! removed with the subscription.
 
 use super::sample::{NOW, append, body, commit, conflict, entry, later, must, put};
 use crate::{

@@ -1,4 +1,4 @@
-//! Work that fails is put off, then parked, and never in the way of other work.
+//! Failed work is rescheduled, then parked, and never delays other work.
 
 use super::sample::{NOW, entry, lane, lanes_due, later, must, put, row, started};
 use crate::{Commit, DueTimer, LeaseRequest, OutboxEntry, Store, TimerChange, WorkFailure};
@@ -100,7 +100,7 @@ pub async fn setting_a_timer_again_clears_its_failures(store: Arc<dyn Store>) {
     let moved = due(&store, later(7)).await.remove(0);
     assert_eq!((moved.failures, moved.due), (0, later(7)));
     assert_eq!(store.count_parked().await.unwrap(), 0);
-    // What was read before the timer was moved says nothing about it now.
+    // A failure is ignored if the timer was moved after it was read.
     store
         .record_timer_failure(&read, failure(4, None))
         .await
@@ -122,7 +122,7 @@ pub async fn failed_entry_counts_its_failures(store: Arc<dyn Store>) {
     assert_eq!(lease(&store, later(50)).await[0].failures, 1);
     must(&store, put([entry("e1", later(60))])).await;
     let fresh = lease(&store, later(200)).await;
-    assert_eq!(fresh[0].failures, 0, "a new entry has no past");
+    assert_eq!(fresh[0].failures, 0, "a new entry has no failures");
 }
 
 pub async fn a_parked_entry_waits_for_a_retry(store: Arc<dyn Store>) {

@@ -1,4 +1,4 @@
-//! Settings and API keys: what is written outside commits.
+//! Settings and API keys: data written outside commits.
 
 use super::MemoryStore;
 use crate::SettingsStore;

@@ -8,7 +8,7 @@ use crate::{Audit, AuditHead, AuditRow, Checkpoint};
 use async_trait::async_trait;
 use tandem_record::InterruptId;
 
-/// The chain and its seals. An entry's place is its sequence less one.
+/// The chain and its checkpoints. The index of an entry is its sequence minus one.
 #[derive(Default)]
 pub(super) struct AuditLog {
     entries: Vec<String>,

@@ -1,4 +1,4 @@
-//! The memory journal, and what is left of a run whose log was removed.
+//! The memory journal, and the tombstones of purged runs.
 
 use super::MemoryStore;
 use super::state::State;
@@ -27,7 +27,7 @@ impl State {
         self.tombstones.insert(run.clone(), tombstone.to_owned());
     }
 
-    /// The keys of a name, each with the place of its newest write.
+    /// The keys of a name, each with the position of its newest write.
     pub(super) fn present<'a>(
         &'a self,
         tenant: &TenantId,
@@ -44,7 +44,7 @@ impl State {
     }
 }
 
-/// When nobody may see an entry any more, if ever.
+/// When an entry expires, if ever.
 fn expiry(row: &MemoryRow) -> Option<Timestamp> {
     let body: serde_json::Value = serde_json::from_str(row.body.as_deref()?).ok()?;
     body.get("expires_at")?.as_i64().map(Timestamp)

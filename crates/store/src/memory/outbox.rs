@@ -1,4 +1,4 @@
-//! Leases. An entry is due when its lease runs out, or at `available_at` while nobody holds it.
+//! Leases. An entry is due when its lease expires, or at `available_at` while it is not leased.
 
 use super::MemoryStore;
 use super::state::State;

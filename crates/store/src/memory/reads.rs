@@ -1,4 +1,4 @@
-//! Reads of what commits wrote: runs, definitions, timers, answers.
+//! Reads of committed data: runs, definitions, timers, idempotency records.
 
 use super::MemoryStore;
 use super::state::State;
@@ -83,6 +83,23 @@ impl ReadRuns for MemoryStore {
         })
     }
 
+    async fn run_position(
+        &self,
+        of: &Partition,
+        run: &RunId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let state = self.state()?;
+        let place = state.run_places.get(run).copied();
+        let own = |place: &usize| {
+            let row = &state.runs[*place];
+            of.covers(&Partition {
+                tenant: row.tenant.clone(),
+                workspace: row.workspace.clone(),
+            })
+        };
+        Ok(place.filter(own).map(|p| RunPosition(p as i64 + 1)))
+    }
+
     async fn live_run_in_scope(
         &self,
         owner: &Partition,
@@ -118,6 +135,23 @@ impl ReadInterrupts for MemoryStore {
         let place = state.interrupt_places.get(interrupt);
         let row = place.map(|place| &state.interrupts[*place]);
         Ok(row.filter(|row| row.tenant == *tenant).cloned())
+    }
+
+    async fn interrupt_position(
+        &self,
+        of: &Partition,
+        interrupt: &InterruptId,
+    ) -> Result<Option<RunPosition>, Fault> {
+        let state = self.state()?;
+        let place = state.interrupt_places.get(interrupt).copied();
+        let own = |place: &usize| {
+            let row = &state.interrupts[*place];
+            of.covers(&Partition {
+                tenant: row.tenant.clone(),
+                workspace: row.workspace.clone(),
+            })
+        };
+        Ok(place.filter(own).map(|p| RunPosition(p as i64 + 1)))
     }
 
     async fn list_interrupts(
@@ -237,7 +271,7 @@ fn registration(
     })
 }
 
-/// Whether what is registered for `holder` means something to `owner`.
+/// Whether a registration of `holder` is visible to `owner`.
 fn is_visible_to(holder: &Partition, owner: &Partition) -> bool {
     holder == owner || (holder.tenant == owner.tenant && holder.workspace.is_none())
 }
@@ -264,8 +298,8 @@ impl ReadDefinitions for MemoryStore {
     async fn list_registered(&self, owner: &Partition) -> Result<Vec<RegisteredWorkflow>, Fault> {
         let state = self.state()?;
         let mut visible = BTreeMap::new();
-        // What is shared sorts first, then what is of a tenant, so that the nearer document takes
-        // the place of the farther.
+        // Shared documents sort first, then the tenant's, so that the more specific document
+        // replaces the less specific one.
         for (holder, workflow) in state.registry.keys() {
             if holder
                 .as_ref()

@@ -1,4 +1,4 @@
-//! The data, and how one commit changes it: validated whole, then applied without failing.
+//! The data, and how one commit changes it: validated as a whole, then applied without failing.
 
 use super::audit::AuditLog;
 use super::webhooks::Subscription;
@@ -22,23 +22,23 @@ use tandem_record::{
 #[derive(Default)]
 pub(super) struct State {
     pub(super) streams: HashMap<StreamId, StreamLog>,
-    /// In order of creation; a run's place is its position.
+    /// In order of creation; a run's position is its index.
     pub(super) runs: Vec<RunRow>,
     pub(super) run_places: HashMap<RunId, usize>,
-    /// In order of asking; a question's place is its position.
+    /// In order of creation; a question's position is its index.
     pub(super) interrupts: Vec<InterruptRow>,
     pub(super) interrupt_places: HashMap<InterruptId, usize>,
-    /// In order of writing; a write's place is its position.
+    /// In order of writing; a write's position is its index.
     pub(super) journal: Vec<MemoryRow>,
     pub(super) joins: Vec<MemoryJoin>,
     pub(super) tombstones: HashMap<RunId, String>,
     pub(super) timers: BTreeMap<(StreamId, TimerKey), Timestamp>,
-    /// The same timers, by when they are due.
+    /// The same timers by due time.
     pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
-    /// Timers that failed. Those parked are in none of the two maps above.
+    /// Timers that failed. Parked ones are in neither of the two maps above.
     pub(super) failed_timers: BTreeMap<(StreamId, TimerKey), WorkFailure>,
     pub(super) outbox: BTreeMap<EffectId, OutboxEntry>,
-    /// Entries that failed; their failures are counted in the entries too.
+    /// Entries that failed; the entries contain their failure counts too.
     pub(super) failed_effects: BTreeMap<EffectId, WorkFailure>,
     pub(super) idempotency: BTreeMap<IdempotencyKey, IdempotencyRecord>,
     pub(super) documents: HashMap<DefinitionHash, Arc<str>>,
@@ -55,7 +55,7 @@ pub(super) struct State {
 pub(super) struct StreamLog {
     pub(super) events: Vec<NewEvent>,
     pub(super) snapshot: Option<SnapshotRecord>,
-    /// The log was removed; this was its last event.
+    /// The log was purged; this was its last event.
     pub(super) purged_head: Option<Seq>,
 }
 
@@ -76,7 +76,7 @@ impl State {
         {
             return Err(Conflict::KeyUsed);
         }
-        // A later append of the same commit stands on the earlier one.
+        // A later append of the same commit builds on the earlier one.
         let mut heads: HashMap<&StreamId, Option<Seq>> = HashMap::new();
         for append in &commit.appends {
             let head = heads
@@ -157,7 +157,7 @@ impl State {
         })
     }
 
-    /// Only after [`Self::validate`] agreed.
+    /// Call only after [`Self::validate`] succeeded.
     pub(super) fn apply(&mut self, commit: Commit) {
         for append in commit.appends {
             self.append(append);

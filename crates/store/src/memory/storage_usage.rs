@@ -1,4 +1,4 @@
-//! What takes room in the in-memory store.
+//! Storage usage of the in-memory store.
 
 use super::state::{State, StreamLog};
 use crate::commit::RunRow;

@@ -1,4 +1,4 @@
-//! What only the memory store promises; everything else is the battery's.
+//! Behaviour of the memory store only; the battery covers everything else.
 
 use super::MemoryStore;
 use crate::{Maintenance, SettingsStore};

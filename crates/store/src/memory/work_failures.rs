@@ -1,4 +1,4 @@
-//! Work that failed, put off or parked.
+//! Failed work, rescheduled or parked.
 
 use super::MemoryStore;
 use super::state::State;

@@ -1,4 +1,4 @@
-//! Every promise of a store, passed on through the faults.
+//! All store traits, forwarded with injected faults.
 
 use super::FailingStore;
 use super::plan::{InjectedFault, io_fault};
@@ -7,17 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, Timestamp,
-    WebhookId, WorkflowId, WorkspaceId,
+    WebhookId, WorkflowId,
 };
 use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
     DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
-    InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Log, Maintenance, MemoryQuery, MemoryRow,
-    MemoryView, Outbox, OutboxEntry, Page, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency,
-    ReadInterrupts, ReadLog, ReadMemory, ReadPeople, ReadRuns, ReadTimers, ReadWebhooks,
-    RegisteredWorkflow, RunFilter, RunListing, RunPosition, SettingsStore, SnapshotRecord,
-    StorageUsage, StoredRun, StoredWebhook, StreamSlice, WorkFailure, WorkFailures,
+    MemoryView, Outbox, OutboxEntry, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency,
+    ReadLog, ReadMemory, ReadPeople, ReadTimers, ReadWebhooks, RegisteredWorkflow, RunPosition,
+    SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook, StreamSlice, WorkFailure,
+    WorkFailures,
 };
 
 #[async_trait]
@@ -66,42 +65,6 @@ impl ReadLog for FailingStore {
     async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault> {
         self.faults.of_read().await?;
         self.inner.snapshot(stream).await
-    }
-}
-
-#[async_trait]
-impl ReadInterrupts for FailingStore {
-    async fn interrupt(
-        &self,
-        tenant: &TenantId,
-        interrupt: &InterruptId,
-    ) -> Result<Option<InterruptRow>, Fault> {
-        self.faults.of_read().await?;
-        self.inner.interrupt(tenant, interrupt).await
-    }
-
-    async fn list_interrupts(
-        &self,
-        tenant: &TenantId,
-        filter: &InterruptFilter,
-        page: &Page,
-    ) -> Result<InterruptListing, Fault> {
-        self.faults.of_read().await?;
-        self.inner.list_interrupts(tenant, filter, page).await
-    }
-
-    async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
-        self.faults.of_read().await?;
-        self.inner.inbox(tenant, query).await
-    }
-
-    async fn inbox_choices(
-        &self,
-        tenant: &TenantId,
-        workspace: Option<&WorkspaceId>,
-    ) -> Result<InboxChoices, Fault> {
-        self.faults.of_read().await?;
-        self.inner.inbox_choices(tenant, workspace).await
     }
 }
 
@@ -169,43 +132,6 @@ impl ReadPeople for FailingStore {
     ) -> Result<Vec<DelegationRecord>, Fault> {
         self.faults.of_read().await?;
         self.inner.delegations(tenant, now).await
-    }
-}
-
-#[async_trait]
-impl ReadRuns for FailingStore {
-    async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault> {
-        self.faults.of_read().await?;
-        self.inner.run(tenant, run).await
-    }
-
-    async fn run_of_any_tenant(&self, run: &RunId) -> Result<Option<StoredRun>, Fault> {
-        self.faults.of_read().await?;
-        self.inner.run_of_any_tenant(run).await
-    }
-
-    async fn list_runs(
-        &self,
-        tenant: &TenantId,
-        filter: &RunFilter,
-        page: &Page,
-    ) -> Result<RunListing, Fault> {
-        self.faults.of_read().await?;
-        self.inner.list_runs(tenant, filter, page).await
-    }
-
-    async fn live_run_in_scope(
-        &self,
-        owner: &Partition,
-        scope: &str,
-    ) -> Result<Option<RunId>, Fault> {
-        self.faults.of_read().await?;
-        self.inner.live_run_in_scope(owner, scope).await
-    }
-
-    async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {
-        self.faults.of_read().await?;
-        self.inner.count_by_status().await
     }
 }
 

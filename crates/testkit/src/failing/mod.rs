@@ -1,8 +1,9 @@
-//! A store that fails on cue. Wraps any store; what happens to each call is rolled from a seed.
-//! Also watches what was really applied, so that a test can tell what is durable from what the
-//! caller was audit.
+//! A store that fails on request. Wraps any store; a seed decides what happens to each call. It
+//! also records what was really applied, so that a test can distinguish what is durable from what
+//! the caller was told.
 
 mod calls;
+mod listings;
 mod plan;
 
 pub use plan::{Faults, InjectedFault};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use tandem_record::EffectId;
 use tandem_store::{Commit, OutboxChange, Store};
 
-/// What commits made durable, as far as tests ask.
+/// What commits made durable, as far as tests need it.
 #[derive(Default)]
 pub struct CommittedEffects {
     effects: Mutex<HashSet<EffectId>>,

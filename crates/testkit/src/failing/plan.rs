@@ -1,4 +1,4 @@
-//! Which call meets which fault.
+//! Which call gets which fault.
 
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -13,31 +13,31 @@ use tokio::sync::Notify;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     None,
-    /// Refused before anything was written.
+    /// Fails before anything was written.
     FailsBefore,
-    /// Refused for good: what was to be written never fits.
+    /// Refused permanently: the data never fits.
     NeverFits,
-    /// Durable, but the caller is audit it failed.
+    /// Durable, but the caller gets an error.
     FailsAfter,
-    /// The process dies before the commit reached the disk.
+    /// The process crashes before the commit is durable.
     CrashesBefore,
-    /// The process dies after it did; the caller never hears.
+    /// The process crashes after the commit is durable; the caller gets no response.
     CrashesAfter,
-    /// Takes its time, before or after it is durable.
+    /// Delayed, before or after it is durable.
     SlowBefore(u64),
     SlowAfter(u64),
 }
 
-/// Rolled per call from a seed, or scripted. Healed, it lets everything pass.
+/// Chosen per call from a seed, or scripted. After healing, no call fails.
 pub struct Faults {
     rng: Mutex<SmallRng>,
-    /// For the next commits, before anything is rolled.
+    /// For the next commits, before random faults.
     script: Mutex<VecDeque<InjectedFault>>,
     /// For every commit after the script.
     always: Option<InjectedFault>,
     disabled: AtomicBool,
     crash: Notify,
-    /// Of a thousand commits, how many meet a fault of each kind.
+    /// How many of a thousand commits get a fault of each kind.
     per_mille: u32,
     crashes: bool,
 }
@@ -55,12 +55,12 @@ impl Faults {
         }
     }
 
-    /// Nothing goes wrong until a test says so.
+    /// No faults unless a test scripts them.
     pub fn none() -> Self {
         Self::seeded(0, 0, false)
     }
 
-    /// Every commit meets this fault.
+    /// Every commit gets this fault.
     pub fn always(fault: InjectedFault) -> Self {
         Self {
             always: Some(fault),
@@ -68,7 +68,7 @@ impl Faults {
         }
     }
 
-    /// The next commits meet these, in order.
+    /// The next commits get these faults, in order.
     pub fn next(&self, faults: impl IntoIterator<Item = InjectedFault>) {
         self.script.lock().extend(faults);
     }
@@ -81,12 +81,12 @@ impl Faults {
         self.disabled.load(Ordering::Relaxed)
     }
 
-    /// Returns when a commit met its death and the process has to follow.
+    /// Returns when a commit got a crash fault and the process must end.
     pub async fn crashed(&self) {
         self.crash.notified().await;
     }
 
-    /// Tells the test to let the process die, and never returns.
+    /// Signals the test to end the process, and never returns.
     pub(super) async fn crash_process(&self) -> ! {
         self.crash.notify_one();
         loop {
@@ -122,7 +122,7 @@ impl Faults {
         }
     }
 
-    /// A read or a lease: passes, fails, or lets others go first.
+    /// A read or a lease: succeeds, fails, or yields to other tasks first.
     pub(super) async fn of_read(&self) -> Result<(), Fault> {
         if self.is_disabled() {
             return Ok(());

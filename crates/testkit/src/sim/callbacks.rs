@@ -1,4 +1,4 @@
-//! Runs with a callback that wants to hear of every question that stays open, whatever goes wrong.
+//! Runs with a callback that must be notified of every question that stays open, whatever fails.
 
 use super::Simulation;
 use super::check::{ensure, store_failed};
@@ -14,12 +14,13 @@ pub(super) const URL: &str = "https://example.com/asked";
 /// Longer than the pauses after as many failures as the callback's outage can cause.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
-/// A callback, for some runs.
+/// A callback URL, for some runs.
 pub(super) fn random_callback(rng: &mut SmallRng) -> Option<String> {
     rng.random_bool(0.5).then(|| URL.to_owned())
 }
 
-/// In a healed incarnation, before anybody answers: each question that was left open and stays open is attempt.
+/// In the final incarnation, before any answer: each question that was open and stays open is
+/// announced.
 pub(super) async fn check_open_questions_announced(
     sim: &Simulation,
     runtime: &Runtime,
@@ -35,13 +36,18 @@ pub(super) async fn check_open_questions_announced(
         let settled = Duration::from_millis(fresh) >= LONG_ENOUGH;
         ensure(
             !has_callback || !settled || announced.contains(&row.interrupt),
-            || format!("nobody was told of {} of {}", row.interrupt, row.run_id),
+            || {
+                format!(
+                    "question {} of {} was not announced",
+                    row.interrupt, row.run_id
+                )
+            },
         )?;
     }
     Ok(())
 }
 
-/// Whatever was told was asked, by a run that has a callback.
+/// Every announcement is about a question that was asked, by a run that has a callback.
 pub(super) fn check_only_asked_questions_announced<'a>(
     sim: &Simulation,
     logs: impl Iterator<Item = (&'a RunId, &'a [RecordedEvent])>,
@@ -61,7 +67,7 @@ pub(super) fn check_only_asked_questions_announced<'a>(
         .filter(|attempt| !asked.contains(attempt))
         .collect();
     ensure(unexpected.is_empty(), || {
-        format!("the callback was told {unexpected:?}, which nobody asked")
+        format!("the callback got {unexpected:?}, which are not questions of these runs")
     })
 }
 

@@ -1,4 +1,4 @@
-//! The promises, held against the store after everything came to its end.
+//! Checks the invariants against the store after all runs have ended.
 
 use super::client::tenant;
 use super::client_observations::ClientObservations;
@@ -17,7 +17,7 @@ use tandem_runtime::{Fault, RunRow, Runtime};
 use tandem_store::audit::{ChainVerifier, Entry};
 use tandem_store::{Audit, Outbox, ReadIdempotency, ReadLog, ReadTimers};
 
-/// A run that came to its end.
+/// A run that has ended.
 struct Ended {
     row: RunRow,
     log: Vec<RecordedEvent>,
@@ -69,7 +69,7 @@ pub(super) async fn check_all(
     })
 }
 
-/// The audit chain holds through every fault, and tells each run somebody asked for exactly once.
+/// The audit chain is valid through every fault, and has exactly one entry for each requested run.
 async fn check_creations_audited(sim: &Simulation, runs: &Runs) -> Result<(), String> {
     let store = sim.store.reopen();
     let rows = store.audit_entries(0, usize::MAX).await;
@@ -90,7 +90,7 @@ async fn check_creations_audited(sim: &Simulation, runs: &Runs) -> Result<(), St
     let asked = runs.values().filter(|run| run.row.parent.is_none());
     let asked: Vec<String> = asked.map(|run| run.row.run_id.to_string()).collect();
     ensure(audited == asked, || {
-        format!("runs {asked:?} were created, but audited are {audited:?}")
+        format!("runs {asked:?} were created, but the audit log has {audited:?}")
     })
 }
 
@@ -99,7 +99,7 @@ pub(super) fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<()
 }
 
 pub(super) fn store_failed(fault: Fault) -> String {
-    format!("a healed store failed: {fault}")
+    format!("the store failed without an injected fault: {fault}")
 }
 
 async fn read_all(runtime: &Runtime) -> Result<Runs, Fault> {
@@ -127,7 +127,7 @@ fn check_log_well_formed(ended: &Ended) -> Result<(), String> {
         })?;
     }
     ensure(ended.log.windows(2).all(|w| w[0].at <= w[1].at), || {
-        format!("the log of {run} runs backwards")
+        format!("times in the log of {run} go back")
     })?;
     let ends: Vec<usize> = (0..ended.log.len())
         .filter(|place| ended.log[*place].event.is_terminal())
@@ -137,10 +137,11 @@ fn check_log_well_formed(ended: &Ended) -> Result<(), String> {
     })
 }
 
-/// A question is decided once, goes on once, and an event from outside is used once.
+/// A question is decided once, its node resumes once, and an external event is used once.
 fn check_decided_once(ended: &Ended) -> Result<(), String> {
     let run = &ended.row.run_id;
-    // A parent mirrors its child's question as often as the child waits for it; its own it asks once.
+    // A parent mirrors its child's question each time the child waits for it; its own question it
+    // asks once.
     let mut asked = BTreeSet::new();
     let (mut decided, mut resumed) = (BTreeSet::new(), BTreeSet::new());
     let (mut received, mut used) = (BTreeSet::new(), BTreeSet::new());
@@ -183,7 +184,7 @@ fn fold(run: &RunId, definition: &Arc<Definition>, events: &[RecordedEvent]) -> 
     folded
 }
 
-/// The row, what the runtime shows and the snapshot are what the log says.
+/// The row, the runtime's view and the snapshot agree with the log.
 async fn check_row_matches_fold(
     sim: &Simulation,
     runtime: &Runtime,
@@ -196,7 +197,7 @@ async fn check_row_matches_fold(
         .await
         .map_err(store_failed)?;
     ensure(shown.map(|o| o.view) == Some(folded.view()), || {
-        format!("{run} is not shown as its log says")
+        format!("the view of {run} differs from its log")
     })?;
     ensure(
         ended.row.status == folded.status() && ended.row.ended_at == folded.ended_at(),
@@ -216,8 +217,8 @@ async fn check_row_matches_fold(
     Ok(())
 }
 
-/// Every child was named by its parent, once, and did not outlive it; a parent that completed has
-/// the children it waited for.
+/// Every child is named by its parent, once, and ends before it; a parent that completed has the
+/// children it waited for.
 fn check_child_runs(runs: &Runs) -> Result<(), String> {
     let mut named: BTreeMap<&RunId, &RunId> = BTreeMap::new();
     for (parent, ended) in runs {
@@ -245,15 +246,16 @@ fn check_child_runs(runs: &Runs) -> Result<(), String> {
             continue;
         };
         ensure(named.get(run) == Some(&parent), || {
-            format!("{run} says it is a child of {parent}, which never named it")
+            format!("{run} is a child of {parent}, which never named it")
         })?;
-        // A cancel waits for the family; a failure does not, and a timeout leaves a child behind.
+        // A cancel waits for the descendants; a failure does not, and after a timeout a child may
+        // continue.
         let above = &runs[parent];
         ensure(
             above.row.status != RunStatus::Cancelled
                 || gave_up(above, run)
                 || ended.row.ended_at <= above.row.ended_at,
-            || format!("{run} lived on after {parent} was cancelled"),
+            || format!("{run} continued after {parent} was cancelled"),
         )?;
     }
     Ok(())
@@ -281,12 +283,12 @@ fn gave_up(parent: &Ended, child: &RunId) -> bool {
     })
 }
 
-/// No call without its identity in the outbox, and in one incarnation no call twice.
+/// Every call has its identity in the outbox first, and is made once per incarnation.
 fn check_calls_recorded_first(sim: &Simulation) -> Result<(), String> {
     let mut made = BTreeSet::new();
     for call in sim.performer.performed() {
         ensure(call.recorded, || {
-            format!("{} called the world without a record", call.run)
+            format!("{} made a call without a record", call.run)
         })?;
         let key = (call.incarnation, call.effect.clone(), call.attempt);
         ensure(made.insert(key), || {
@@ -296,7 +298,7 @@ fn check_calls_recorded_first(sim: &Simulation) -> Result<(), String> {
     Ok(())
 }
 
-/// All runs have ended: no timer stands, no effect waits.
+/// All runs have ended: no timer is set, no effect waits.
 async fn check_nothing_left_over(sim: &Simulation) -> Result<Result<(), String>, Fault> {
     let store = sim.store.reopen();
     let timers = store.due_timers(Timestamp(i64::MAX), usize::MAX).await?;
@@ -321,14 +323,14 @@ async fn check_idempotency_records(sim: &Simulation) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing a client was told is lost or changed.
+/// Nothing that a client was told is lost or changed.
 fn check_acknowledged(observations: &ClientObservations, runs: &Runs) -> Result<(), String> {
     if let Some(violation) = observations.violations.first() {
         return Err(violation.clone());
     }
     for run in &observations.created {
         ensure(runs.contains_key(run), || {
-            format!("{run} was created and is gone")
+            format!("{run} was created and is missing")
         })?;
     }
     for (run, read) in &observations.logs {
@@ -384,25 +386,25 @@ fn check_acknowledged(observations: &ClientObservations, runs: &Runs) -> Result<
             | Reply::Resolved { outcome: None, .. } => true,
         };
         ensure(is_in_log, || {
-            format!("{run} replied {reply:?}, of which its log knows nothing")
+            format!("{run} replied {reply:?}, which its log does not contain")
         })?;
     }
     Ok(())
 }
 
-/// What was shown on the way is what the log up to there says.
+/// Every view that was shown agrees with the log up to its head.
 fn check_views(observations: &ClientObservations, runs: &Runs) -> Result<(), String> {
     for view in &observations.views {
         let run = &view.run_id;
         let ended = runs
             .get(run)
-            .ok_or_else(|| format!("{run} was shown and is gone"))?;
+            .ok_or_else(|| format!("{run} was shown and is missing"))?;
         let upto = usize::try_from(view.head.0).expect("a short log") + 1;
         let events = ended.log.get(..upto);
         let events = events.ok_or_else(|| format!("{run} was shown beyond its log"))?;
         let folded = fold(run, &ended.definition, events);
         ensure(folded.view() == *view, || {
-            format!("{run} was shown at {upto} as its log never was")
+            format!("the view of {run} at {upto} differs from its log")
         })?;
     }
     Ok(())

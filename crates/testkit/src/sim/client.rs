@@ -1,4 +1,4 @@
-//! A client: starts runs, interferes with them, reads them, and writes down what it was told.
+//! A client: starts runs, sends commands to them, reads them, and records the responses.
 
 use super::mocks::MOCK_CHAT;
 use super::supervised::SUPERVISED;
@@ -34,7 +34,7 @@ const WORKFLOWS: [&str; 14] = [
     MOCK_CHAT,
     "missing",
 ];
-/// Runs clients ask for in one simulation; their children come on top.
+/// Limit of runs that clients request in one simulation, without their children.
 const MAX_RUNS: usize = 8;
 
 pub(super) fn tenant() -> TenantId {
@@ -63,7 +63,7 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
             90..95 => fire_timer_early(&sim, &runtime, &mut rng).await,
             _ => {
                 let jump = rng.random_range(0..600_000);
-                // Remembering the offset may fail; the clock has moved all the same.
+                // Storing the offset may fail; the clock has moved all the same.
                 drop(runtime.advance_clock(jump).await);
             }
         }
@@ -169,7 +169,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
     }
 }
 
-/// The answer the store keeps for a key that was answered before.
+/// The response stored for a used key.
 async fn stored_answer(
     sim: &Simulation,
     runtime: &Runtime,
@@ -178,7 +178,7 @@ async fn stored_answer(
     let record = runtime.store().idempotency_record(key).await.ok()?;
     let mut observations = sim.observations.lock();
     let Some(record) = record else {
-        let message = format!("key {} was answered before, but how is lost", key.0);
+        let message = format!("the response stored for key {} is lost", key.0);
         observations.violations.push(message);
         return None;
     };
@@ -186,7 +186,7 @@ async fn stored_answer(
     Some(record.response.body)
 }
 
-/// Any run there is, children included.
+/// Any existing run, children included.
 async fn random_run(runtime: &Runtime, rng: &mut SmallRng) -> Option<RunId> {
     let runs = super::all_runs(runtime).await.ok()?;
     let chosen = runs.get(rng.random_range(0..runs.len().max(1)))?;
@@ -263,7 +263,7 @@ async fn read(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     }
 }
 
-/// A result is delivered again, perhaps much later, perhaps to a run that has moved on.
+/// Delivers a result again, perhaps much later, perhaps to a run that has advanced.
 async fn repeat_delivery(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     let performed = sim.performer.performed();
     let Some(chosen) = performed.get(rng.random_range(0..performed.len().max(1))) else {
@@ -282,7 +282,7 @@ async fn repeat_delivery(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng
     }
 }
 
-/// A timer fires that is not due.
+/// Fires a timer that is not due.
 async fn fire_timer_early(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     let Some(run) = random_run(runtime, rng).await else {
         return;
@@ -302,7 +302,7 @@ async fn fire_timer_early(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRn
         .submit(&tenant().into(), &run, Command::FireTimer(key), None)
         .await;
     if let Ok(reply @ (Reply::Paused { .. } | Reply::Resumed { .. })) = reply {
-        let message = format!("a timer was answered {reply:?}");
+        let message = format!("unexpected reply to a timer: {reply:?}");
         sim.observations.lock().violations.push(message);
     }
 }

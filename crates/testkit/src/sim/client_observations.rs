@@ -1,4 +1,4 @@
-//! What clients were told. Whatever is in here must be true for ever.
+//! What clients were told. All of it must stay true.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::{RecordedEvent, Reply, RunId, RunView};
@@ -8,9 +8,9 @@ use tandem_runtime::IdempotencyKey;
 pub(super) struct ClientObservations {
     /// Runs whose creation was acknowledged.
     pub(super) created: BTreeSet<RunId>,
-    /// The answer given under each key.
+    /// The response given under each key.
     pub(super) answers: BTreeMap<IdempotencyKey, String>,
-    /// The longest part of each log anybody read.
+    /// The longest part of each log that was read.
     pub(super) logs: BTreeMap<RunId, Vec<RecordedEvent>>,
     /// Runs as they were shown.
     pub(super) views: Vec<RunView>,

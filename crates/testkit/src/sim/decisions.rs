@@ -1,6 +1,6 @@
-//! Decisions as their callers saw them, held against a model of one question: whatever was asked at
-//! once, repeated, cut off by a crash or told as failed although it was durable, there is an order of
-//! all of it that explains every answer.
+//! Checks decisions as their callers saw them against a model of one question. For all calls
+//! (concurrent, repeated, aborted by a crash, or reported as failed although durable) there must be
+//! an order that explains every answer.
 
 use super::check::ensure;
 use crate::linearizability::{Call, MAX_CALLS, Model, is_linearizable};
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use tandem_record::{Event, Interrupt, InterruptId, RecordedEvent, Reply, RunId, Vote};
 use tandem_runtime::SubmitError;
 
-/// Calls of people that are recorded of one question; nobody tries more often.
+/// Limit of recorded calls for one question; simulated people try no more often.
 pub(super) const MAX_DECISIONS: usize = 40;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
-    /// Somebody answers, well or badly.
+    /// A person answers, validly or not.
     Decide {
         by: String,
-        /// `None` for an answer that is none.
+        /// `None` for an invalid answer.
         action: Option<&'static str>,
         allowed: bool,
     },
-    /// Somebody cancels the run.
+    /// A caller cancels the run.
     Cancel,
-    /// Time, a parent or the run's own end closes the question.
+    /// A timeout, a parent or the run's own end closes the question.
     Close,
     /// The log is read after everything ended.
     ReadLog,
@@ -33,14 +33,14 @@ pub(super) enum Answer {
     /// The vote counts, and more are needed.
     Counted(Votes),
     Decided(Outcome, Votes),
-    /// Somebody had decided before.
+    /// Another person had decided before.
     AlreadyDecided(Outcome),
     /// It was closed, and not by a decision.
     Closed,
     Denied,
     Invalid,
     Cancelled,
-    /// Nothing the model knows.
+    /// An answer the model does not cover.
     Other(String),
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Outcome {
     outcome: String,
 }
 
-/// What was asked of the questions of all runs, in the order in which it happened.
+/// All calls to questions of all runs, in the order they happened.
 #[derive(Default)]
 pub(super) struct History {
     now: u64,
@@ -67,12 +67,12 @@ impl History {
         self.now
     }
 
-    /// How often somebody tried to decide a question.
+    /// Number of attempts to decide a question.
     pub(super) fn tries(&self, question: &InterruptId) -> usize {
         self.questions.get(question).map_or(0, Vec::len)
     }
 
-    /// A call begins. The number is its place among those of the question.
+    /// A call begins. Returns its index among the calls of the question.
     pub(super) fn decides(&mut self, question: &InterruptId, op: Op) -> usize {
         let invoked = self.tick();
         let calls = self.questions.entry(question.clone()).or_default();
@@ -109,7 +109,7 @@ impl History {
         }
     }
 
-    /// Holds every approval of a run against the model.
+    /// Checks every approval of a run against the model.
     pub(super) fn check_linearizable(
         &self,
         run: &RunId,
@@ -128,7 +128,7 @@ impl History {
             let cancels = self.cancels.get(run).map_or(&[][..], Vec::as_slice);
             let calls = complete(calls, cancels, &interrupt.id, log);
             ensure(calls.len() <= MAX_CALLS, || {
-                format!("{} was asked about too often", interrupt.id)
+                format!("too many calls for {}", interrupt.id)
             })?;
             ensure(is_linearizable(&gate, &calls), || {
                 let id = &interrupt.id;
@@ -147,8 +147,8 @@ fn begun(op: Op, invoked: u64) -> Call<Op, Answer> {
     }
 }
 
-/// All that may have touched a question: what people asked, what else closed it if the log says that
-/// no decision did, and the log itself as the last word.
+/// All calls that may have changed a question: those of people, another close if the log has no
+/// decision, and the read of the log as the last call.
 fn complete(
     decisions: &[Call<Op, Answer>],
     cancels: &[Call<Op, Answer>],
@@ -182,7 +182,7 @@ fn final_answer(question: &InterruptId, log: &[RecordedEvent]) -> Answer {
     decided.unwrap_or(Answer::Closed)
 }
 
-/// What a caller learned; `None` when it did not learn what became of its call.
+/// What a caller learned; `None` when the result of its call is unknown.
 fn answer(result: &Result<Reply, SubmitError>) -> Option<Answer> {
     use tandem_engine::run::Refusal;
     Some(match result {
@@ -218,7 +218,7 @@ fn by_voter(vote: &Vote) -> (String, String) {
     (vote.voter.clone(), vote.action.clone())
 }
 
-/// An approval that wants so many voices; one rejection ends it.
+/// An approval that needs a number of votes; one rejection ends it.
 #[derive(Debug)]
 struct Gate {
     required: usize,
@@ -347,7 +347,7 @@ mod tests {
         assert!(holds(3, &[ana.clone(), ben.clone()]));
         ben.returned = Some((4, Answer::Counted(votes(&["ben"]))));
         assert!(!holds(3, &[ana.clone(), ben]));
-        // A second voice was enough, and the question stayed open.
+        // The second vote was enough, but the question stayed open.
         let more = decides("ben", 3, Some((4, Answer::Counted(votes(&["ana", "ben"])))));
         assert!(!holds(2, &[ana, more]));
     }
@@ -373,7 +373,7 @@ mod tests {
             1,
             &[ana, read(Answer::AlreadyDecided(accepted("ben")))]
         ));
-        // Whoever never heard back may have decided, but not somebody who never asked.
+        // A caller without a response may have decided, but a person without a call may not.
         let unacknowledged = decides("ana", 1, None);
         assert!(holds(
             1,

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// A seed that broke a promise, and how to see it again.
+/// A seed that violated an invariant, and how to reproduce it.
 #[derive(Debug)]
 pub struct SeedFailure {
     pub seed: u64,

@@ -1,6 +1,6 @@
-//! Runs that name a mock provider, and what must hold of what it texts: each call tells its tokens in
-//! order, none twice, and all of them if it was answered, whatever crashed in between; and no call
-//! of such a run or of its children is anybody's but the mock's.
+//! Runs with a mock provider, and the invariants of its output: each call emits its tokens in
+//! order, none twice, and all of them if it was answered, whatever crashed in between. Only the
+//! mock provider answers calls of such a run or of its children.
 
 use super::check::ensure;
 use crate::workflow_builder::wf;
@@ -12,7 +12,7 @@ use tandem_record::{Event, MockCall, NodeId, RecordedEvent, RunId, Work};
 
 pub(super) const MOCK_CHAT: &str = "talking";
 
-/// Two models side by side, slow enough to be interrupted, and one after them.
+/// Two concurrent models, slow enough to be interrupted, and one after them.
 pub(super) fn chat_workflow(rng: &mut SmallRng) -> Value {
     let chat = || json!({"provider": "acme", "userPrompt": "Well?"});
     let mut flow = wf(MOCK_CHAT)
@@ -28,7 +28,7 @@ pub(super) fn chat_workflow(rng: &mut SmallRng) -> Value {
     flow.path("one after").path("other after").document()
 }
 
-/// JSON that fits what the simulation's nodes ask for, or does not, at a random pace.
+/// JSON that fits the schema of the simulation's nodes, or does not, at a random speed.
 pub(super) fn provider(rng: &mut SmallRng) -> Value {
     let tokens = match rng.random_range(0..3) {
         0 => json!(["not", " JSON"]),
@@ -41,7 +41,7 @@ pub(super) fn provider(rng: &mut SmallRng) -> Value {
 
 pub(super) fn check_streamed_output(run: &RunId, log: &[RecordedEvent]) -> Result<(), String> {
     let mut mocked = false;
-    // The call each node makes, and what was told of it.
+    // The call of each node, and its recorded chunks.
     let mut calls: HashMap<&NodeId, (&MockCall, Vec<&str>)> = HashMap::new();
     for recorded in log {
         let (node, work) = match &recorded.event {
@@ -57,9 +57,9 @@ pub(super) fn check_streamed_output(run: &RunId, log: &[RecordedEvent]) -> Resul
             } => (node, work),
             Event::ModelRetried(again) => (&again.node, &again.work),
             Event::OutputChunk(event) => {
-                let (call, texts) = calls
-                    .get_mut(&event.node)
-                    .ok_or_else(|| format!("{run}: {} says something unasked", event.node))?;
+                let (call, texts) = calls.get_mut(&event.node).ok_or_else(|| {
+                    format!("{run}: {} emitted output without a call", event.node)
+                })?;
                 texts.push(event.piece.text());
                 let next = call.script.pieces.get(texts.len() - 1);
                 let last = texts.len() == call.script.pieces.len();
@@ -87,7 +87,7 @@ pub(super) fn check_streamed_output(run: &RunId, log: &[RecordedEvent]) -> Resul
             continue;
         };
         ensure(mock.is_some() == mocked, || {
-            format!("{run}: {node} asks whom it must not ask")
+            format!("{run}: {node} calls a provider other than the mock")
         })?;
         calls.remove(node);
         calls.extend(mock.as_ref().map(|call| (node, (&**call, Vec::new()))));

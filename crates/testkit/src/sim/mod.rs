@@ -1,7 +1,8 @@
-//! The simulator. A seed decides everything: workflows, clients, faults, crashes, time. One
-//! simulation is several incarnations of a process on one store; each ends in a crash (the tokio runtime
-//! is dropped with everything in it) or a shutdown. The last incarnation is healed and runs everything to
-//! its end; then [`check`] holds the store against what clients were stats.
+//! The simulator. A seed determines everything: workflows, clients, faults, crashes, time. One
+//! simulation is several incarnations of a process on one store; each ends in a crash (the tokio
+//! runtime is dropped with everything in it) or a shutdown. The last incarnation has no faults and
+//! runs everything to its end; then
+//! [`check`] compares the store with what clients were told.
 
 mod callbacks;
 mod check;
@@ -41,7 +42,7 @@ use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
 use tokio::task::JoinSet;
 
-/// When every simulated history begins.
+/// Start time of every simulated history.
 const EPOCH: Timestamp = Timestamp(1_800_000_000_000);
 
 pub(crate) struct Simulation {
@@ -53,7 +54,7 @@ pub(crate) struct Simulation {
     ids: Arc<SimIds>,
     observations: Mutex<ClientObservations>,
     decisions: Mutex<decisions::History>,
-    /// Where the last incarnation left the clock.
+    /// Time at the end of the last incarnation.
     clock: Mutex<Timestamp>,
     documents: Vec<Value>,
     /// How many of them are registered.
@@ -62,7 +63,7 @@ pub(crate) struct Simulation {
     max_effects: usize,
 }
 
-/// What one seed led to.
+/// Statistics of one seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimulationStats {
     pub incarnations: u64,
@@ -71,7 +72,7 @@ pub struct SimulationStats {
     pub calls: u64,
 }
 
-/// Runs one simulation. `Err` says which promise was broken.
+/// Runs one simulation. `Err` names the violated invariant.
 pub fn run(seed: u64) -> Result<SimulationStats, String> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let sim = Arc::new(Simulation::new(seed, &mut rng));
@@ -129,7 +130,8 @@ impl Simulation {
         }
     }
 
-    /// One incarnation of the process: clients act, things go wrong, and it ends one way or another.
+    /// One incarnation of the process: clients act, faults happen, and it ends in a crash or a
+    /// shutdown.
     fn run_incarnation(self: &Arc<Self>, rng: &mut SmallRng) -> Result<(), String> {
         let tokio = paused_tokio()?;
         let length = Duration::from_millis(rng.random_range(100..8_000));
@@ -169,7 +171,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Healed: everything is attempts to its end and checked.
+    /// Without faults: all runs are completed and checked.
     fn run_final_incarnation(self: &Arc<Self>) -> Result<SimulationStats, String> {
         let tokio = paused_tokio()?;
         tokio.block_on(async {
@@ -203,18 +205,19 @@ impl Simulation {
             config.packs = crate::test_host::packs();
             config.max_effects = self.max_effects;
             config.cached_runs = 16;
-            // A start that fails on a read is tried again, as an operator would.
+            // A start that fails on a read is retried, as an operator would do.
             if let Ok(runtime) = Runtime::start(config).await {
                 return runtime;
             }
         }
     }
 
-    /// Once, in whichever incarnation it succeeds; clients find some workflows missing until then.
+    /// Once, in whichever incarnation it succeeds; until then some workflows are unknown to
+    /// clients.
     async fn register(&self, runtime: &Runtime) {
         let tenant = client::tenant();
         if self.registered.load(Ordering::Relaxed) == 0 {
-            // Before there is any run, so that it hears of all of them.
+            // Before the first run, so that it gets the events of all runs.
             webhooks::register(runtime).await;
         }
         loop {
@@ -228,14 +231,14 @@ impl Simulation {
             match registered.await {
                 Ok(_) => self.registered.store(at + 1, Ordering::Relaxed),
                 Err(RegisterError::Invalid(problems)) => panic!("{problems:?} of {document}"),
-                // The store fails by plan.
+                // An injected fault of the store.
                 Err(RegisterError::Fault(_)) => {}
             }
         }
     }
 
     async fn finish_all_runs(&self, runtime: &Runtime) -> Result<(), String> {
-        let broken = |fault: Fault| format!("a healed store failed: {fault}");
+        let broken = |fault: Fault| format!("the store failed without an injected fault: {fault}");
         for _ in 0..600 {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let runs = all_runs(runtime).await.map_err(broken)?;

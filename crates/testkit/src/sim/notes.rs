@@ -1,4 +1,4 @@
-//! Notes are neither lost nor doubled, whatever interrupts their being collapsed.
+//! Notes are neither lost nor duplicated, whatever interrupts their compaction.
 
 use super::check::{ensure, store_failed};
 use crate::workflow_builder::WorkflowBuilder;
@@ -8,13 +8,13 @@ use tandem_record::{Event, MemoryEntry, MemoryOrigin, RecordedEvent};
 use tandem_store::memory::MemoryStore;
 use tandem_store::{MemoryQuery, MemoryView, ReadMemory};
 
-/// A node that leaves a note.
+/// A node that writes a note.
 pub(super) fn note(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
     let config = json!({"action": "put", "value": format!("said by {name}")});
     flow.node(name, "vendor.tandem.memory", config)
 }
 
-/// What the logs say was written is what their scopes hold, each text once for each write.
+/// The scopes contain exactly the notes written in the logs, each text once for each write.
 pub(super) async fn check_notes_stored<'a>(
     store: &MemoryStore,
     logs: impl Iterator<Item = &'a [RecordedEvent]>,

@@ -1,5 +1,5 @@
-//! People and the world outside: they answer what runs ask, well and badly, twice and too late, and
-//! send events before anybody waits for them.
+//! People and external events: questions are answered validly and invalidly, twice and too late,
+//! and events arrive before a node waits for them.
 
 use super::Simulation;
 use super::client::tenant;
@@ -32,7 +32,7 @@ pub(super) async fn open_questions(runtime: &Runtime) -> Result<Vec<InterruptRow
     Ok(listing.rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Somebody answers a question, perhaps several at once, perhaps one who may not.
+/// People answer a question, perhaps several at once, perhaps one without permission.
 pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
     let Ok(open) = open_questions(runtime).await else {
         return;
@@ -47,7 +47,7 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
     };
     let many = if rng.random_bool(0.3) { 10 } else { 1 };
     let allowed = rng.random_bool(0.9);
-    // Sometimes the same people again, so that votes are cast twice.
+    // Sometimes the same people again, so that votes are repeated.
     let first = [0, 0, 5][rng.random_range(0..3)];
     if sim.decisions.lock().tries(&row.interrupt) + many > MAX_DECISIONS {
         return;
@@ -62,7 +62,7 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
             DecisionAuthorization::Denied(Denial::NotEligible)
         }
     });
-    // Named as it was shown, so that the answer to one question never reaches the next.
+    // Names the question, so that the answer to one question never reaches the next.
     let deciding = (first..first + many).map(|n| {
         let decision = DecisionAttempt {
             by: format!("person-{n}"),
@@ -81,18 +81,18 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
     futures_util::future::join_all(deciding).await;
 }
 
-/// How somebody wants to decide.
+/// One attempt to decide.
 struct DecisionAttempt {
     by: String,
     value: Value,
-    /// `None` for an answer that is none.
+    /// `None` for an invalid answer.
     action: Option<&'static str>,
     allowed: bool,
     access_check: AccessCheck,
 }
 
-/// Decides and writes down when it was asked and what came back. A crash leaves the call without an
-/// answer.
+/// Decides and records the time of the call and its response. After a crash the call has no
+/// response.
 async fn decide(
     sim: &Simulation,
     runtime: &Runtime,
@@ -108,6 +108,7 @@ async fn decide(
         node: row.node.clone(),
         interrupt: Some(row.interrupt.clone()),
         value: decision.value,
+        digest: None,
         by: Some(Principal::new(decision.by)),
     };
     let call = sim.decisions.lock().decides(&row.interrupt, op);
@@ -133,7 +134,7 @@ pub(super) fn valid_answer(kind: &str) -> Value {
     }
 }
 
-/// Something happens outside, perhaps before anybody waits for it, perhaps told twice.
+/// An external event, perhaps before a node waits for it, perhaps sent twice.
 pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: &mut SmallRng) {
     let command = Command::DeliverEvent {
         event_id: format!("e{}", rng.random_range(0..4)),
@@ -157,8 +158,8 @@ pub(super) async fn event(sim: &Simulation, runtime: &Runtime, run: RunId, rng: 
 pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Result<(), String> {
     let open = open_questions(runtime)
         .await
-        .map_err(|fault| format!("a healed store failed: {fault}"))?;
-    // Two people, because some questions want two voices.
+        .map_err(|fault| format!("the store failed without an injected fault: {fault}"))?;
+    // Two people, because some questions need two votes.
     let asked = open.iter().flat_map(|row| [(row, "ana"), (row, "ben")]);
     for (row, who) in asked {
         let decision = DecisionAttempt {
@@ -172,8 +173,8 @@ pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Re
         };
         match decide(sim, runtime, row, decision).await {
             Ok(Reply::Resolved { .. }) | Err(SubmitError::Refused(_)) => {}
-            Ok(other) => return Err(format!("an answer was answered {other:?}")),
-            Err(error) => return Err(format!("nobody could answer: {error}")),
+            Ok(other) => return Err(format!("unexpected reply to an answer: {other:?}")),
+            Err(error) => return Err(format!("a question could not be answered: {error}")),
         }
     }
     Ok(())

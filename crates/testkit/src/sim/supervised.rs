@@ -1,4 +1,4 @@
-//! Supervised workflows at random, and what must hold of every handoff in their logs.
+//! Random supervised workflows, and the invariants of every handoff in their logs.
 
 use crate::workflow_builder::wf;
 use rand::Rng;
@@ -9,7 +9,7 @@ use tandem_record::{Cause, Event, HandoffStep, RecordedEvent, RunId, RunStatus, 
 
 pub(super) const SUPERVISED: &str = "conformance-crew";
 
-/// A supervisor with a plan, and a dispatch node that carries it out in one of its ways.
+/// A supervisor with a plan, and a dispatch node that carries it out in one of several modes.
 pub(super) fn workflow(rng: &mut SmallRng, workers: &[&str]) -> Value {
     let iterations = rng.random_range(1..4);
     let mut plan: Vec<Value> = (0..iterations).map(|_| decision(rng, workers)).collect();
@@ -57,8 +57,8 @@ pub(super) fn dispatch(rng: &mut SmallRng) -> Value {
     config
 }
 
-/// Every handoff is one unbroken chain from its decision to its end, and says of its child what
-/// became of the child.
+/// Every handoff is an unbroken chain from its decision to its end, and its recorded outcome is the
+/// child's real outcome.
 pub(super) fn check_handoffs(
     run: &RunId,
     status: RunStatus,
@@ -85,7 +85,7 @@ pub(super) fn check_handoffs(
                 recorded.seq
             ))
         };
-        // Chains are told apart by the decision they hang from.
+        // Chains are distinguished by the decision they start from.
         let root = *decided.get(&cause).unwrap_or(&cause);
         decided.insert(recorded.seq, root);
         let key = (handoff.node.to_string(), root, handoff.index);
@@ -141,7 +141,7 @@ pub(super) fn check_handoffs(
         .values()
         .filter(|(step, _)| matches!(step, HandoffStep::Began | HandoffStep::Succeeded { .. }));
     if status == RunStatus::Completed && open.count() > 0 {
-        return Err(format!("{run} completed while a handoff was under way"));
+        return Err(format!("{run} completed during a handoff"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Supervised workflows whose results are checked, and what must hold of every verdict.
+//! Supervised workflows whose results are verified, and the invariants of every verdict.
 
 use super::supervised;
 use crate::workflow_builder::wf;
@@ -14,7 +14,7 @@ use tandem_record::{
 pub(super) const CHECKED: &str = "conformance-checked-crew";
 const VERIFIER: &str = "judge";
 
-/// A critic that is a workflow: it takes its time, may fail, and says one thing.
+/// A verifier that is a workflow: it is slow, may fail, and returns one verdict.
 pub(super) fn verifier_workflow(rng: &mut SmallRng) -> Value {
     let flow = wf(VERIFIER).variable("verdict", json!("nothing yet"));
     let flow = match rng.random_range(0..3) {
@@ -32,7 +32,7 @@ pub(super) fn verifier_workflow(rng: &mut SmallRng) -> Value {
     .document()
 }
 
-/// A supervisor whose every output and end is checked.
+/// A supervisor whose every output and end is verified.
 pub(super) fn checked(rng: &mut SmallRng, workers: &[&str]) -> Value {
     let mut verifier = json!({"agentId": "core.critic", "over": ["terminate", "output"]});
     match rng.random_range(0..3) {
@@ -62,7 +62,7 @@ pub(super) fn checked(rng: &mut SmallRng, workers: &[&str]) -> Value {
             let settings = json!({"timeoutMs": rng.random_range(100..3_000)});
             flow = flow.with("settings", settings);
         }
-        // Its author goes on after errors; a verdict is not one of them.
+        // The workflow continues after errors; a verdict is not an error.
         1 => flow = flow.with("settings", json!({"onError": "continue"})),
         _ => {}
     }
@@ -78,7 +78,7 @@ fn verdict(rng: &mut SmallRng) -> Value {
     }
 }
 
-/// One verdict for each result, and before it nothing is merged and nothing ends.
+/// One verdict for each result; before it nothing is merged and nothing ends.
 pub(super) fn check_verdicts(
     run: &RunId,
     status: RunStatus,
@@ -111,7 +111,7 @@ pub(super) fn check_verdicts(
                 if let HandoffStep::Harvested { child, .. } = &handoff.step
                     && outputs.get(child) != Some(&VerifierVerdict::Pass)
                 {
-                    return Err(format!("{run} merged {child}, which nobody let pass"));
+                    return Err(format!("{run} merged {child} without a passing verdict"));
                 }
             }
             _ => {}
@@ -119,7 +119,7 @@ pub(super) fn check_verdicts(
     }
     let passed = newest.and_then(|decided| ends.get(&decided)) == Some(&VerifierVerdict::Pass);
     if status == RunStatus::Completed && !passed {
-        return Err(format!("{run} completed, and nobody let it pass"));
+        return Err(format!("{run} completed without a passing verdict"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One webhook that wants to hear of every beginning and every good end, whatever goes wrong.
+//! One webhook that must get every start and every successful end, whatever fails.
 
 use super::Simulation;
 use super::check::{ensure, store_failed};
@@ -13,7 +13,7 @@ pub(super) fn id() -> WebhookId {
     WebhookId::new("wh-sim")
 }
 
-/// Until it stands; registering the same one twice changes nothing.
+/// Retried until it succeeds; registering the same one twice changes nothing.
 pub(super) async fn register(runtime: &Runtime) {
     let webhook = Webhook {
         id: id(),
@@ -32,7 +32,8 @@ pub(super) async fn register(runtime: &Runtime) {
     }
 }
 
-/// Every event it asked for was accepted at least once, nothing else ever was, and its log says so.
+/// Every subscribed event was accepted at least once, no other event ever, and the delivery log
+/// agrees.
 pub(super) async fn check_all_events_delivered<'a>(
     sim: &Simulation,
     runtime: &Runtime,
@@ -51,7 +52,7 @@ pub(super) async fn check_all_events_delivered<'a>(
     ensure(delivered_events == expected, || {
         let missed: Vec<_> = expected.difference(&delivered_events).collect();
         let unexpected: Vec<_> = delivered_events.difference(&expected).collect();
-        format!("the webhook missed {missed:?} and was told {unexpected:?}, which never happened")
+        format!("the webhook missed {missed:?} and got unexpected {unexpected:?}")
     })?;
     let log = runtime
         .webhook_deliveries(&id(), None, usize::MAX - 1)

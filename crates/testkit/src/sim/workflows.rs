@@ -31,7 +31,7 @@ pub(super) fn random(rng: &mut SmallRng) -> Vec<Value> {
     ]
 }
 
-/// A small graph of random nodes; earlier nodes lead to later ones.
+/// A small graph of random nodes; edges lead from earlier to later nodes.
 fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
     let mut flow = wf(id)
         .variable("v", json!("default"))
@@ -88,7 +88,7 @@ fn graph(rng: &mut SmallRng, id: &str, children: &[&str]) -> Value {
     flow.document()
 }
 
-/// A question to a model, which always has an answer.
+/// A model call, which always gets an answer.
 fn ask_model(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
     let config = json!({"provider": "acme", "outputSchema": {"type": "object"}});
     let asked = json!([{"role": "user", "content": "Is it fine?"}]);
@@ -96,7 +96,7 @@ fn ask_model(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
         .port("messages", json!({"type": "static", "value": asked}))
 }
 
-/// A call of a tool; what it says may be kept.
+/// A tool call; its result may be stored.
 fn call_tool(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
     let config = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": name}});
     flow.node(name, "core.mcp.toolCall", config)
@@ -121,7 +121,7 @@ fn node_settings(rng: &mut SmallRng) -> Value {
     settings
 }
 
-/// A question of some kind that may run out of time in one of several ways.
+/// A question of a random kind with a random timeout action.
 fn ask(flow: WorkflowBuilder, name: &str, rng: &mut SmallRng) -> WorkflowBuilder {
     let timeout = rng.random_range(1..3_000);
     let level = json!({"approverGroups": ["leads"], "timeoutMs": rng.random_range(1..3_000)});
@@ -178,7 +178,7 @@ fn long_loop(rng: &mut SmallRng) -> Value {
         .document()
 }
 
-/// A node fired by writes, some of them while it is busy.
+/// A node triggered by channel writes, some of them while it is running.
 fn triggered(rng: &mut SmallRng) -> Value {
     let write = |flow: WorkflowBuilder, id: &str| {
         flow.node(

@@ -1,4 +1,4 @@
-;; Greets whoever `inputs.name` names. Returns pairs packed into one i64: length above, place below.
+;; Greets the name in `inputs.name`. Returns pairs packed into one i64: length in the high half, address in the low half.
 (module
   (import "openwop" "openwop_log" (func $log (param i32 i32 i32)))
   (memory (export "memory") 1)
@@ -10,7 +10,7 @@
   (data (i32.const 160) "world")
   (data (i32.const 192) "{\"outcome\":\"completed\",\"output\":{\"greeting\":\"Hello, ")
   (data (i32.const 256) "!\"}}")
-  ;; Everything from here on is given out.
+  ;; Memory from here on is allocated.
   (global $unused (mut i32) (i32.const 1024))
 
   (func (export "openwop_abi_version") (result i32) (i32.const 1))
@@ -20,7 +20,7 @@
   (func (export "openwop_node_id_at") (param $index i32) (result i64)
     (if (local.get $index) (then (return (i64.const 0))))
     (call $pack (i32.const 64) (i32.const 31)))
-  ;; An instance serves one call, so nothing is ever taken back.
+  ;; An instance serves one call, so nothing is freed.
   (func (export "openwop_free") (param i32 i32))
 
   (func $pack (param $at i32) (param $len i32) (result i64)
@@ -56,25 +56,25 @@
       (br $next))
     (unreachable))
 
-  ;; The quote that ends the string beginning at $at.
+  ;; The quote that ends the string that starts at $at.
   (func $string_end (param $at i32) (param $end i32) (result i32)
     (local $c i32)
     (loop $next
       (if (i32.ge_u (local.get $at) (local.get $end)) (then (return (local.get $end))))
       (local.set $c (i32.load8_u (local.get $at)))
       (if (i32.eq (local.get $c) (i32.const 34)) (then (return (local.get $at))))
-      ;; What follows a backslash ends nothing.
+      ;; A character after a backslash does not end the string.
       (local.set $at
         (i32.add (local.get $at)
           (i32.add (i32.const 1) (i32.eq (local.get $c) (i32.const 92)))))
       (br $next))
     (unreachable))
 
-  ;; Place and length of the text of `inputs.name`, still escaped; `world` without one.
+  ;; Address and length of the text of `inputs.name`, still escaped; `world` without one.
   (func $name (param $at i32) (param $end i32) (result i64)
     (local $depth i32) (local $c i32) (local $begin i32) (local $close i32)
     (block $missing
-      ;; The host writes no blanks, and the inputs before anything of the caller's.
+      ;; The host writes no blanks, and the inputs come before any data of the caller.
       (loop $search
         (br_if $missing
           (i32.gt_u (i32.add (local.get $at) (i32.const 10)) (local.get $end)))
@@ -107,7 +107,7 @@
               (i32.ne (i32.sub (local.get $close) (local.get $begin)) (i32.const 4)))
             (br_if $next
               (i32.eqz (call $same (local.get $begin) (i32.const 144) (i32.const 4))))
-            ;; Only a key has a colon behind it; only a text begins with a quote.
+            ;; Only a key is followed by a colon; only a text starts with a quote.
             (br_if $next (i32.ne (i32.load8_u (local.get $at)) (i32.const 58)))
             (br_if $next
               (i32.ne

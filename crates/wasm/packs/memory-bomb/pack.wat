@@ -1,4 +1,4 @@
-;; Wants a gigabyte and cannot do without. Returns pairs as two values.
+;; Requests a gigabyte and traps without it. Returns pairs as two values.
 (module
   (memory (export "memory") 1)
   (data (i32.const 0) "vendor.openwop.misbehaving")

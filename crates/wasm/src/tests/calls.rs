@@ -48,7 +48,7 @@ fn response_determines_the_result() {
     assert_eq!(
         describe(&answer),
         "pack_response_invalid",
-        "too deep to keep"
+        "too deeply nested"
     );
 }
 
@@ -77,12 +77,12 @@ fn failure_kinds_are_distinguished() {
             "(loop $on (br $on))",
             "wasm-fuel 5000000 sandbox_fuel_exceeded",
         ),
-        // Beyond what the host gives: stopped at once, though it would go on without.
+        // Beyond the host's limit: stopped at once, although it would continue without.
         (
             "(drop (memory.grow (i32.const 16)))",
             "wasm-memory 1048576 sandbox_memory_exceeded",
         ),
-        // Within it.
+        // Within the limit.
         (
             "(drop (memory.grow (i32.const 15)))",
             "pack_response_invalid",
@@ -113,7 +113,7 @@ fn module_may_declare_a_lower_memory_maximum() {
         memory: r#"(memory (export "memory") 1 4)"#,
         ..Module::with_body(body)
     };
-    // It is told no and copes.
+    // The growth is refused and the module continues.
     let copes = answer_of(
         &bounded("(drop (memory.grow (i32.const 16000)))"),
         json!({}),
@@ -124,7 +124,7 @@ fn module_may_declare_a_lower_memory_maximum() {
     );
     let copes = answer_of(&bounded("(drop (memory.grow (i32.const 8)))"), json!({}));
     assert_eq!(describe(&copes), "pack_response_invalid");
-    // It is told no and gives up.
+    // The growth is refused and the module traps.
     let body = "(if (i32.eq (memory.grow (i32.const 8)) (i32.const -1)) (then (unreachable)))";
     let gives_up = answer_of(&bounded(body), json!({}));
     assert_eq!(
@@ -143,7 +143,7 @@ fn call_ends_on_timeout_and_when_stopped() {
         ..limits()
     };
     let mut packs = Packs::new(slow);
-    // What a host asks while loading is over before the first look at the clock.
+    // The calls while loading end before the first check of the clock.
     let added = packs.add(&manifest().to_string(), &|_, _| Ok(module.clone()));
     added.expect("loads");
     let answer = call_with(&packs, &pack_call(TYPE, json!({})), 0);
@@ -259,7 +259,7 @@ fn node_log_is_limited() {
     assert_eq!(describe(&answer_of(&astray, json!({}))), "pack_trap");
 }
 
-/// Time and sixteen bytes of chance, logged as they are.
+/// Logs the time and sixteen random bytes.
 #[test]
 fn time_and_randomness_are_determined_by_the_call() {
     let module = Module {

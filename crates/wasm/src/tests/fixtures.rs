@@ -1,4 +1,4 @@
-//! A small module with parts to exchange, and its manifest.
+//! A small module with replaceable parts, and its manifest.
 
 use crate::{Caller, PackLimits, PackLoadError, Packs, Stop};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use tandem_record::{
 
 pub(super) const TYPE: &str = "vendor.acme.tools.act";
 
-/// Each part is WebAssembly text; what is not said is as it should be.
+/// Each part is WebAssembly text; the defaults are valid.
 pub(super) struct Module {
     pub(super) imports: &'static str,
     pub(super) memory: &'static str,
@@ -37,7 +37,7 @@ impl Default for Module {
 }
 
 impl Module {
-    /// A node that always answers the same.
+    /// A node that always gives the same response.
     pub(super) fn responding_with(response: &str) -> Self {
         Self {
             invoke: format!("(i64.const {})", ((response.len() as u64) << 32) | 512),
@@ -46,7 +46,7 @@ impl Module {
         }
     }
 
-    /// A node that does this instead of answering.
+    /// A node that does this instead of responding.
     pub(super) fn with_body(body: &str) -> Self {
         Self {
             invoke: format!("{body} (i64.const 0)"),
@@ -96,7 +96,7 @@ pub(super) fn manifest() -> Value {
     })
 }
 
-/// Small enough to be reached at once.
+/// Small enough to be reached quickly.
 pub(super) fn limits() -> PackLimits {
     PackLimits {
         memory_bytes: 1 << 20,
@@ -114,7 +114,7 @@ pub(super) fn load(manifest: &Value, module: &str) -> Result<Packs, PackLoadErro
     packs.add(&manifest.to_string(), &|path, _| match path {
         "pack.wasm" => Ok(module.clone()),
         "no-text.json" => Ok(br#"{"properties": {"text": false}}"#.to_vec()),
-        other => panic!("nobody wrote {other}"),
+        other => panic!("no such file: {other}"),
     })?;
     Ok(packs)
 }
@@ -150,7 +150,7 @@ pub(super) fn answer_of(module: &Module, inputs: Value) -> PackAnswer {
     call_with(&packs, &pack_call(TYPE, inputs), 0)
 }
 
-/// The answer in a line.
+/// The answer as one line.
 pub(super) fn describe(answer: &PackAnswer) -> String {
     match &answer.result {
         PackResult::Completed { outputs } => Value::Object(outputs.clone()).to_string(),

@@ -31,7 +31,7 @@ fn every_folder_with_a_manifest_loads_and_invalid_ones_are_reported() {
     assert!(reasons[0].starts_with("pack.json: "), "{reasons:?}");
     assert_eq!(reasons[1], "pack.wasm has more than 8388608 bytes");
 
-    // A directory may be a pack itself, and one that is not there stops the start.
+    // A directory may be a pack itself. A missing directory is an error.
     let mut packs = Packs::new(limits());
     load_directories(&mut packs, &[home.path().join("good")]).expect("readable");
     assert_eq!(packs.types().count(), 1);

@@ -1,4 +1,4 @@
-//! What is refused before anything runs, and why.
+//! Packs that are refused before anything runs, and why.
 
 use super::fixtures::{Module, TYPE, load, manifest};
 use crate::{PackLimits, Packs, conformance_packs};

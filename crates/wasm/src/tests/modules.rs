@@ -1,4 +1,4 @@
-//! The modules in the repository are what their texts say.
+//! The modules in the repository match their text sources.
 
 use crate::memory_section::strip_memory_maximum;
 use crate::{PackLimits, Packs};
@@ -23,7 +23,7 @@ fn wasm_modules_match_their_wat_sources() {
     }
 }
 
-/// Whatever is wrong with a module is found out without harm to whoever loads it.
+/// Any damage of a module is either refused or harmless to the loader.
 #[test]
 fn a_damaged_module_is_refused_or_loads() {
     let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("packs/greet");

@@ -1,4 +1,4 @@
-//! What agents said and how work was handed on, in the protocol's words.
+//! Payloads of agent events and handoffs.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +7,8 @@ use super::payload::{Fields, error as full};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{
-    AgentEvent, AgentEventKind, ErrorInfo, Event, HandoffStep, RunId, VerificationSubject,
+    AgentEvent, AgentEventKind, ErrorInfo, Event, HandoffStep, RunId, Sensitivity,
+    VerificationSubject,
 };
 
 pub(super) fn type_name(kind: &AgentEventKind) -> &'static str {
@@ -22,10 +23,10 @@ pub(super) fn type_name(kind: &AgentEventKind) -> &'static str {
     }
 }
 
-/// The facts whose payload names the host of a cause that is not here.
+/// Whether the payload names the host of a cause on another host.
 pub(super) fn names_foreign_hosts(event: &Event) -> bool {
     match event {
-        Event::Agent(fact) => !matches!(fact.kind, AgentEventKind::ReasoningDelta { .. }),
+        Event::Agent(event) => !matches!(event.kind, AgentEventKind::ReasoningDelta { .. }),
         Event::OrchestratorDecided { .. }
         | Event::ConfidenceEscalated { .. }
         | Event::Handoff(_) => true,
@@ -33,18 +34,19 @@ pub(super) fn names_foreign_hosts(event: &Event) -> bool {
     }
 }
 
-pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
+pub(super) fn payload(run: &RunId, event: &Event, sensitivity: &Sensitivity, out: &mut Fields) {
     match event {
-        Event::Agent(fact) => agent_event_payload(run, fact, out),
+        Event::Agent(fact) => agent_event_payload(run, fact, sensitivity, out),
         Event::OrchestratorDecided {
             agent_id,
             decision,
             iteration,
+            unnumbered,
             ..
         } => {
             out.set("agentId", agent_id);
             out.set("decision", decision);
-            out.set("iteration", iteration);
+            out.opt("iteration", (!unnumbered).then_some(iteration));
         }
         Event::ConfidenceEscalated {
             confidence,
@@ -68,7 +70,8 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
             out.opt("childRunId", handoff.step.child());
             match &handoff.step {
                 HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
-                    out.set("error", brief(error));
+                    let visible = sensitivity.visible_error(Some(&handoff.node), error);
+                    out.set("error", brief(&visible));
                 }
                 HandoffStep::ChildCancelled { .. } => {
                     let error = ErrorInfo::new("child_cancelled", "the child run was cancelled");
@@ -109,17 +112,22 @@ pub(super) fn payload(run: &RunId, event: &Event, out: &mut Fields) {
             out.set("cancelledCount", cancelled);
             out.set("mergeOrder", merge_order);
         }
-        other => unreachable!("{other:?} is not about agents"),
+        other => unreachable!("{other:?} is not an agent event"),
     }
 }
 
-fn agent_event_payload(run: &RunId, fact: &AgentEvent, out: &mut Fields) {
-    let agent = match fact.kind {
+fn agent_event_payload(
+    run: &RunId,
+    event: &AgentEvent,
+    sensitivity: &Sensitivity,
+    out: &mut Fields,
+) {
+    let agent = match event.kind {
         AgentEventKind::HandedOff { .. } => "fromAgentId",
         _ => "agentId",
     };
-    out.set(agent, &fact.agent_id);
-    match &fact.kind {
+    out.set(agent, &event.agent_id);
+    match &event.kind {
         AgentEventKind::Reasoned {
             reasoning,
             verbosity,
@@ -143,7 +151,7 @@ fn agent_event_payload(run: &RunId, fact: &AgentEvent, out: &mut Fields) {
             out.set("toolName", tool);
             out.set("callId", call);
             match transport {
-                // What went outside is told by its hash: arguments may hold anything.
+                // Arguments of an outbound call may hold anything, so only their hash is shown.
                 Some(transport) => {
                     out.opt("argsHash", inputs.as_ref().map(canonical_hash));
                     out.opt("principal", principal.as_ref());
@@ -163,7 +171,9 @@ fn agent_event_payload(run: &RunId, fact: &AgentEvent, out: &mut Fields) {
             out.set("toolName", tool);
             out.set("callId", call);
             out.opt("outcome", outcome.as_ref());
-            out.opt("error", error.as_ref().map(full));
+            let error = error.as_ref();
+            let visible = error.map(|error| sensitivity.visible_error(Some(&event.node), error));
+            out.opt("error", visible.as_deref().map(full));
             out.set("status", if error.is_some() { "error" } else { "ok" });
             out.opt("durationMs", duration_ms.as_ref());
             out.untrusted(*untrusted);
@@ -186,7 +196,7 @@ fn agent_event_payload(run: &RunId, fact: &AgentEvent, out: &mut Fields) {
             out.opt("confidence", confidence.as_ref());
             out.opt("reasoning", reasoning.as_ref());
         }
-        // Never what was checked or what should be better: only that, and how it came out.
+        // Only the verdict is shown, never the checked content or the feedback.
         AgentEventKind::Verified {
             verification_subject,
             verdict,
@@ -202,7 +212,7 @@ fn agent_event_payload(run: &RunId, fact: &AgentEvent, out: &mut Fields) {
     }
 }
 
-/// What a critic's verdict is about, by its public id.
+/// What a verifier's verdict is about, by its public id.
 fn target(run: &RunId, verification_subject: &VerificationSubject) -> String {
     match verification_subject {
         VerificationSubject::Decision { decided } => run.event_id(*decided),

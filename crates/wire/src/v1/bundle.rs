@@ -1,4 +1,4 @@
-//! The debug bundle: one run, portable, with everything a caller put in masked out.
+//! The debug bundle: one run, portable, with all caller input masked.
 
 use super::project::{self, SnapshotExtras};
 use super::spans;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashSet};
 use tandem_record::{Object, RecordedEvent, RunView, Sensitivity, Timestamp};
 
-/// Who made the bundle. No machine names, no addresses.
+/// The host that made the bundle. No machine names, no addresses.
 #[derive(Debug, Clone)]
 pub struct HostInfo {
     pub name: String,
@@ -15,12 +15,12 @@ pub struct HostInfo {
     pub vendor: Option<String>,
 }
 
-/// Serialized size a bundle's events may have.
+/// Maximum serialized size of the events in a bundle.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
-/// Shorter texts would blank out ordinary words.
+/// Matching shorter texts would mask ordinary words.
 const MIN_MATCH_CHARS: usize = 4;
 const MASK: &str = "[REDACTED]";
-/// Members whose values are the run's own data, of whatever shape.
+/// Members whose values are data of the run, of any shape.
 const RUN_DATA_KEYS: [&str; 9] = [
     "outputs",
     "value",
@@ -46,7 +46,7 @@ pub fn debug_bundle(
     let mut run = project::snapshot(view, sensitivity, extras);
     let mut hidden = vec!["/inputs", "/variables", "/channels", "/outputs"];
     if run.pointer("/interrupt/childRunId").is_some() {
-        // A child's question may repeat the child's inputs, which are not known here.
+        // An interrupt of a child may repeat the child's inputs, which are not known here.
         hidden.push("/interrupt/data");
     }
     for place in hidden {
@@ -112,7 +112,7 @@ fn host_document(host: &HostInfo) -> Value {
     document
 }
 
-/// Spans in the bundle's shape.
+/// Spans as the bundle shows them.
 fn span_documents(
     view: &RunView,
     sensitivity: &Sensitivity,
@@ -141,12 +141,12 @@ fn span_documents(
         .collect()
 }
 
-/// What a caller sent, to be known again.
+/// The values a caller sent, to be found in events.
 #[derive(Default)]
 struct InputMatcher<'a> {
-    /// Texts long enough to be looked for within others.
+    /// Texts long enough to be matched within other texts.
     texts: BTreeSet<&'a str>,
-    /// Every single value, at any depth.
+    /// Every scalar value, at any depth.
     values: Vec<&'a Value>,
 }
 
@@ -171,9 +171,9 @@ impl<'a> InputMatcher<'a> {
         }
     }
 
-    /// Blanks out inputs wherever they come back, and whatever stands under `inputs`. Numbers and
-    /// short texts are matcher only where values of the run stand: elsewhere they are counts,
-    /// names and states of the host's own.
+    /// Masks inputs wherever they occur, and everything under `inputs`. Numbers and short texts are
+    /// matched only among values of the run: elsewhere they are counts, names and states of the
+    /// host.
     fn scrub(&self, value: &mut Value, among_values: bool) {
         match value {
             Value::Array(items) => items.iter_mut().for_each(|v| self.scrub(v, among_values)),

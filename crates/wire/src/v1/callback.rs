@@ -1,5 +1,5 @@
-//! What a run's `callbackUrl` receives when somebody is waited for: the question as the run's snapshot
-//! shows it, with a link of its own to look at it and to answer.
+//! The body sent to a run's `callbackUrl` when an interrupt is opened: the interrupt as in the
+//! run's snapshot, with a signed link to read and answer it.
 
 use super::payload::Fields;
 use super::project::{SignedLink, interrupt};
@@ -11,11 +11,11 @@ const TYPE: &str = "interrupt.requested";
 pub struct CallbackNotification<'a> {
     pub run: &'a RunId,
     pub workflow: &'a WorkflowId,
-    /// The run that started this one, and the one at the top of the family.
+    /// The parent run and the root of the run tree.
     pub parent_and_root: Option<(&'a RunId, &'a RunId)>,
     pub question: &'a InterruptView,
     pub link: &'a SignedLink,
-    /// Where this host is reached, if it knows.
+    /// The public URL of this host, or empty.
     pub base: &'a str,
 }
 
@@ -37,8 +37,8 @@ pub fn body(notification: &CallbackNotification<'_>) -> Value {
     Value::Object(out.0)
 }
 
-/// The headers of a webhook's delivery that make sense without a subscription: there is nobody's secret
-/// to sign with. `id` is the same for every attempt.
+/// The webhook headers that apply without a subscription: there is no secret to sign with. `id` is
+/// the same for every attempt.
 pub fn headers(id: &str, timestamp: &str) -> Vec<(&'static str, String)> {
     [
         ("X-openwop-Event-Type", TYPE),

@@ -1,5 +1,5 @@
-//! The discovery document, generated from what the binary wired together. Nothing is typed by
-//! hand as a promise: a family appears when its switch is on, with the values the engine enforces.
+//! The discovery document, generated from what the binary serves. No promise is written by hand: a
+//! family appears when its switch is on, with the values the engine enforces.
 
 mod agents;
 mod packs;
@@ -18,7 +18,7 @@ use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ForkMode, Object};
 
-/// What this process serves, as far as the reader may know.
+/// What this process serves, as far as the reader may see it.
 #[derive(Debug, Clone)]
 pub struct HostCapabilities<'a> {
     pub host_version: &'a str,
@@ -28,26 +28,25 @@ pub struct HostCapabilities<'a> {
     pub max_run_duration_ms: u64,
     pub max_request_body_bytes: usize,
     pub envelope_limits: EnvelopeLimits,
-    /// Published fixtures that are registered for every tenant and whose types are all served.
+    /// Published fixtures that are registered for every tenant and whose node types are all served.
     pub fixtures: &'a [String],
     /// Ways a run can be paused.
     pub drain_policies: &'a [DrainPolicy],
     pub debug_bundle: bool,
     pub idempotency_seconds: u64,
     pub key_rotation_grace_seconds: Option<u64>,
-    /// The audit log is chained, sealed and open to checks.
+    /// Present when the audit log is chained, sealed and can be verified.
     pub audit_log: Option<AuditLog>,
     pub auth_scoped: bool,
     pub sub_workflow_input_mapping: bool,
-    /// Span export is configured and compiled in.
-    /// How spans are sent, where they are.
+    /// How spans are exported; absent when export is not configured or not compiled in.
     pub otel: Option<&'static str>,
     pub metrics: &'a [&'a str],
     pub stream_modes: &'a [&'a str],
     pub node_types: Vec<&'a str>,
-    /// Kinds of question this host asks; empty for a reader who may not answer any.
+    /// Interrupt kinds of this host; empty for a reader who may not answer any.
     pub interrupt_kinds: &'a [&'a str],
-    /// What an approval may be answered with.
+    /// Actions that answer an approval.
     pub approval_actions: &'a [&'a str],
     /// Run events are delivered to subscribers.
     pub webhooks: bool,
@@ -57,21 +56,22 @@ pub struct HostCapabilities<'a> {
     pub testing: TestingCapabilities<'a>,
     /// Bytes of one memory entry; absent when there is no memory.
     pub memory_entry_bytes: Option<usize>,
-    /// How notes are collapsed, where they are.
+    /// Limits of note compaction; absent when it is off.
     pub compaction: Option<Compaction>,
     /// Ways a run can be forked; empty for a reader who may not fork any.
     pub fork_modes: &'a [ForkMode],
-    /// Models nodes can ask; absent where there is none, or for a reader who may not start runs.
+    /// Models that nodes can call; absent where there is none, or for a reader who may not start
+    /// runs.
     pub models: Option<ModelCapabilities<'a>>,
-    /// Nodes can call tools of other servers.
+    /// Nodes can call tools of MCP servers.
     pub tools: bool,
     /// Supervisors and workers; absent where they are switched off.
     pub agents: Option<AgentCapabilities<'a>>,
-    /// Packs in WebAssembly; absent where none are taken, or for a reader who may not start runs.
+    /// WebAssembly packs; absent where none are configured, or for a reader who may not start runs.
     pub packs: Option<&'a WasmPacks>,
 }
 
-/// Bounds on what models answer with.
+/// Limits on model answers.
 #[derive(Debug, Clone, Copy)]
 pub struct EnvelopeLimits {
     pub clarification_rounds: u32,
@@ -79,21 +79,21 @@ pub struct EnvelopeLimits {
     pub per_turn: u32,
 }
 
-/// What one compaction takes in and leaves at most.
+/// Limits of one compaction: entries it reads and entries it leaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Compaction {
     pub max_input_entries: usize,
     pub max_output_bytes: usize,
 }
 
-/// Models as nodes can ask them.
+/// Models that nodes can call.
 #[derive(Debug, Clone)]
 pub struct ModelCapabilities<'a> {
-    /// The operator's names.
+    /// Provider names chosen by the operator.
     pub providers: Vec<&'a str>,
-    /// Attempts to get JSON of a wanted shape.
+    /// Attempts to get JSON that fits the schema.
     pub max_attempts: u32,
-    /// Growth of the output budget after an answer that was cut off.
+    /// Growth of the output budget after a truncated answer.
     pub budget_multiplier: u64,
 }
 
@@ -125,7 +125,7 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
     out.set("eventLogSchemaVersion", EVENT_LOG_SCHEMA_VERSION);
     out.set("minClientVersion", "1.0");
     out.set("supportedTransports", ["rest"]);
-    // The envelopes are a property of the host, not of the reader.
+    // Envelopes are a property of the host, not of the reader.
     let envelopes = envelopes(host);
     out.set("supportedEnvelopes", &envelopes);
     let versions: Object = envelopes
@@ -186,7 +186,8 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
             json!({
                 "supported": true,
                 "signatureAlgorithms": [SIGNATURE_ALGORITHM],
-                // Kept and retried all the same; the word means the trigger bridge's events too.
+                // Events are stored and retried, but the term also includes the trigger bridge's
+                // events.
                 "durable": false,
             }),
         );
@@ -214,7 +215,7 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
         models_document(models, &mut out);
     }
     if host.tools {
-        // Calls tools of others; no MCP server of its own is mounted.
+        // This host calls tools of other servers; it is not an MCP server itself.
         let mounted: [&str; 0] = [];
         out.set("mcp", json!({"supported": true, "serverUrls": mounted}));
     }
@@ -258,7 +259,7 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
 
 fn models_document(models: &ModelCapabilities<'_>, out: &mut Fields) {
     if !models.providers.is_empty() {
-        // Keys are the operator's; no caller brings one.
+        // Keys belong to the operator; callers cannot supply one.
         let byok: [&str; 0] = [];
         out.set(
             "aiProviders",
@@ -278,7 +279,7 @@ fn models_document(models: &ModelCapabilities<'_>, out: &mut Fields) {
     out.set("envelopes", json!({"reliability": reliability}));
 }
 
-/// What is told when a model's answer is not what was wanted.
+/// Events about a model answer that could not be used.
 const ENVELOPE_EVENTS: [&str; 5] = [
     "envelope.retry.attempted",
     "envelope.retry.exhausted",
@@ -286,13 +287,13 @@ const ENVELOPE_EVENTS: [&str; 5] = [
     "envelope.truncated",
     "envelope.recovery.applied",
 ];
-/// Envelope types the host understands: the questions it puts to people, and its own refusals.
+/// Envelope types the host supports: the interrupts it opens, and its own refusals.
 fn envelopes(host: &HostCapabilities<'_>) -> Vec<&'static str> {
     let asks = host.interrupt_kinds.contains(&"clarification");
-    let asked = asks.then_some("clarification.request");
-    asked.into_iter().chain(["error"]).collect()
+    let clarification = asks.then_some("clarification.request");
+    clarification.into_iter().chain(["error"]).collect()
 }
-/// Interrupt profiles whose every rule is served.
+/// Interrupt profiles that are served completely.
 const INTERRUPT_PROFILES: [&str; 4] = [
     "openwop-interrupt-quorum",
     "openwop-interrupt-auth-required",

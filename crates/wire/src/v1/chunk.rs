@@ -1,4 +1,4 @@
-//! A piece of what a model says, as readers of the log and of `messages` streams see it.
+//! A chunk of a model answer, as readers of the log and of `messages` streams see it.
 
 use super::mask::masked;
 use super::payload::Fields;
@@ -11,7 +11,7 @@ pub(super) fn chunk_payload(
     sensitivity: &Sensitivity,
     out: &mut Fields,
 ) {
-    // Pieces of a port are as sensitive as what they come to.
+    // Chunks of a port are as sensitive as its whole value.
     let hidden = sensitivity.outputs.contains_key(&event.node);
     let shown = |text: &str| match hidden {
         true => masked(&json!(text), sensitivity.mode).unwrap_or_else(|| json!("")),

@@ -1,15 +1,15 @@
-//! The difference between two runs: a pure function of what clients see of their logs and states.
+//! The difference between two runs: a pure function of the logs and states that clients see.
 //!
-//! Events are aligned by sequence and compared by type, node and payload. What names the run itself
-//! or tells when and how long is left out of the comparison: two runs that did the same at
-//! different times do not differ.
+//! Events are aligned by sequence and compared by type, node and payload. Ids of the run itself,
+//! times and durations are not compared: two runs that did the same at different times do not
+//! differ.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Differences listed at most; the rest is cut off and said to be.
+/// Maximum number of listed differences; a longer list is cut and marked as cut.
 const MAX_DIFFERENCES: usize = 1000;
-/// Members that tell time.
+/// Members that hold a time or duration.
 const TIME_KEYS: [&str; 10] = [
     "durationMs",
     "waitedMs",
@@ -25,7 +25,7 @@ const TIME_KEYS: [&str; 10] = [
 /// Members of a run's state that are compared one by one.
 const STATE_KEYS: [&str; 2] = ["variables", "channels"];
 
-/// One side: the run's log and its state, both as clients see them.
+/// One of the two runs: its log and its state, both as clients see them.
 pub struct Side<'a> {
     pub run_id: &'a str,
     pub events: &'a [Value],
@@ -108,10 +108,10 @@ fn state_diff(a: &Side<'_>, b: &Side<'_>) -> Value {
     Value::Object(out)
 }
 
-/// A run's own names, replaced by names any run could have.
+/// Replaces ids of the run by neutral names, so that two runs can be compared.
 struct RunNormalizer<'a> {
     run: &'a str,
-    /// Questions by the order they are named in.
+    /// Interrupt ids, numbered in the order they appear.
     interrupts: BTreeMap<String, usize>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> RunNormalizer<'a> {
         }
     }
 
-    /// What of an event is compared.
+    /// The parts of an event that are compared.
     fn comparable_parts(&mut self, event: &Value) -> (Value, Value, Value) {
         let payload = self.normalize(&event["payload"]);
         (event["type"].clone(), event["nodeId"].clone(), payload)

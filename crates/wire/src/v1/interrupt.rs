@@ -1,14 +1,14 @@
-//! What people were asked and said, what happens to a question while it is open, and events nobody
-//! waits for yet. Names that are not in the protocol's catalogue are ours; its name for a denial is
-//! reserved for hosts that advertise its own role model.
+//! Payloads of interrupts, decisions and votes, of changes to open interrupts, and of external
+//! events that no node waits for yet. Names that are not in the protocol's catalogue belong to this
+//! host; the protocol's name for a denial is reserved for hosts that advertise its role model.
 
 use super::payload::Fields;
 use super::time::rfc3339;
 use serde_json::Value;
 use tandem_record::{DeciderSnapshot, Event, Timestamp};
 
-/// The data of a question as the protocol's closed shapes have it. What the host notes beside that
-/// is for its own inbox.
+/// The data of an interrupt in the protocol's closed shapes. Additional host data is only for the
+/// inbox of this host.
 pub fn public_data(kind: &str, data: &Value) -> Value {
     let known: &[&str] = match kind {
         "low-confidence" => &["agentId", "threshold", "observed", "decision"],
@@ -34,7 +34,7 @@ pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut Fields) 
             approvers,
             required,
         } => {
-            // This event's vocabulary is the older one.
+            // This event uses the older action names.
             let older = |action: &String| match action.as_str() {
                 "edit-accept" => "edit".to_owned(),
                 _ => action.clone(),
@@ -63,14 +63,14 @@ pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut Fields) 
         Event::ApprovalReceived { node, decision, .. } => {
             out.node(node);
             out.set("action", &decision.action);
-            let claimed = decision
-                .claimed_by
-                .clone()
-                .or_else(|| decision.voter.clone());
-            let by = claimed.or_else(|| decision.by.as_ref().map(ToString::to_string));
-            let silent = decision.action == "timeout";
-            let by = by.or_else(|| (!silent).then(|| "link".to_owned()));
-            out.opt("decidedBy", by);
+            if decision.action != "timeout" {
+                let submitter = decision.submitter();
+                let claimed = decision.claimed_by.as_deref();
+                let claimed = claimed.or_else(|| decision.claimed_voter());
+                let claimed = claimed.filter(|name| decision.by.is_none() || *name != submitter);
+                out.set("decidedBy", claimed.unwrap_or(submitter));
+                out.opt("claimedBy", claimed.map(|_| submitter));
+            }
             decider_fields(&decision.decider, out);
             out.set("decidedAt", rfc3339(at));
             out.opt("feedback", decision.feedback.as_ref());
@@ -184,7 +184,7 @@ pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut Fields) 
     }
 }
 
-/// What was true of somebody when they decided.
+/// The groups, roles and delegation of a decider at the time of the decision.
 pub(super) fn decider_fields(decider: &DeciderSnapshot, out: &mut Fields) {
     out.opt("actingFor", decider.acting_for.as_ref());
     let some = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());

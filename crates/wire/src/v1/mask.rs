@@ -1,4 +1,4 @@
-//! What a reader gets in place of a value its author marked as sensitive.
+//! Masking of values that the workflow author marked as sensitive.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -39,16 +39,21 @@ pub(super) fn masked_entries(
         .collect()
 }
 
-/// What a node put out, its sensitive ports masked.
+/// The outputs of a node with sensitive ports masked.
 pub(super) fn masked_outputs(node: &NodeId, outputs: &Object, sensitivity: &Sensitivity) -> Object {
-    match sensitivity.outputs.get(node) {
-        Some(ports) => masked_entries(outputs, sensitivity.mode, |port| ports.contains(port)),
-        None => outputs.clone(),
-    }
+    masked_entries(outputs, sensitivity.mode, |port| {
+        is_masked_port(node, port, sensitivity)
+    })
 }
 
-/// What a run puts out is what its last nodes did, under their names or, from one alone, as it is.
-/// Which node that was is not told, so a port that is sensitive at any of them is masked.
+fn is_masked_port(node: &NodeId, port: &str, sensitivity: &Sensitivity) -> bool {
+    let ports = sensitivity.outputs.get(node);
+    let error = port == "error" && sensitivity.errors.contains(node);
+    error || ports.is_some_and(|ports| ports.contains(port))
+}
+
+/// The outputs of a run are those of its last nodes: by node name, or flat if there is one node. A
+/// flat object does not name its node, so a port that is sensitive at any last node is masked.
 pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) -> Object {
     let of_a_node = |(key, value): (&String, &Value)| {
         value.is_object() && sensitivity.last.contains(&NodeId::new(key.as_str()))
@@ -56,17 +61,13 @@ pub(super) fn masked_run_outputs(outputs: &Object, sensitivity: &Sensitivity) ->
     if outputs.len() > 1 && outputs.iter().all(of_a_node) {
         return masked_nodes(outputs, sensitivity);
     }
-    let last = || sensitivity.last.iter();
-    let ports = || {
-        last()
-            .filter_map(|node| sensitivity.outputs.get(node))
-            .flatten()
+    let masked = |port: &str| {
+        let mut last = sensitivity.last.iter();
+        last.any(|node| is_masked_port(node, port, sensitivity))
     };
     // The only port of a node, when it has this name, is put out without it.
-    let unwrapped = ports().any(|port| port == "output");
-    masked_entries(outputs, sensitivity.mode, |key| {
-        unwrapped || ports().any(|port| port == key)
-    })
+    let unwrapped = masked("output");
+    masked_entries(outputs, sensitivity.mode, |key| unwrapped || masked(key))
 }
 
 fn masked_nodes(outputs: &Object, sensitivity: &Sensitivity) -> Object {

@@ -1,11 +1,11 @@
-//! Whose a run is, where it comes from, and facts about memory as clients see them. A write to memory is told without what was
-//! written: ids and tags, never content.
+//! Owner and lineage of a run, and memory events, as clients see them. A memory write shows ids and
+//! tags, never content.
 
 use super::payload::Fields;
 use serde_json::{Value, json};
 use tandem_record::{Event, ForkedFrom, MemoryEntry, Owner};
 
-/// Nobody asks for it from outside.
+/// Compaction is never requested by a client.
 pub(super) const COMPACTION_TRIGGER: &str = "host-managed";
 
 pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
@@ -50,11 +50,11 @@ pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
             out.set("originalEventId", source.event_id(*sequence));
             out.set("divergenceKind", kind);
         }
-        _ => unreachable!("only facts about memory and replays come here"),
+        _ => unreachable!("called only for memory and replay events"),
     }
 }
 
-/// The lineage of a fork, apart from parents.
+/// The lineage of a fork; separate from parents.
 pub(super) fn forked_from(fork: &ForkedFrom) -> Value {
     json!({
         "runId": fork.run_id,

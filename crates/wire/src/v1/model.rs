@@ -1,20 +1,20 @@
-//! Calls of models as clients see them: what was used, what went wrong, never what was said. The
-//! request and the answer stay in the log.
+//! Model calls as clients see them: usage and errors, never content. The request and the answer
+//! stay in the log.
 
 use super::payload::Fields;
 use serde_json::{Value, json};
-use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object};
+use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object, Sensitivity};
 
 pub(super) fn answer_name(event: &ModelAnswered) -> &'static str {
     match event.answer.usage {
         Some(_) => "provider.usage",
-        // Numbers are not invented for a provider that does not count.
+        // No usage is reported for a provider that does not count tokens.
         None => "tandem.model.answered",
     }
 }
 
-pub(super) fn envelope_name(fact: &EnvelopeEvent) -> &'static str {
-    match fact.kind {
+pub(super) fn envelope_name(event: &EnvelopeEvent) -> &'static str {
+    match event.kind {
         EnvelopeEventKind::Refused(_) => "envelope.refusal",
         EnvelopeEventKind::Truncated { .. } => "envelope.truncated",
         EnvelopeEventKind::Recovered { .. } => "envelope.recovery.applied",
@@ -22,7 +22,7 @@ pub(super) fn envelope_name(fact: &EnvelopeEvent) -> &'static str {
     }
 }
 
-pub(super) fn model_payload(event: &Event, out: &mut Fields) {
+pub(super) fn model_payload(event: &Event, sensitivity: &Sensitivity, out: &mut Fields) {
     match event {
         Event::ModelAnswered(event) => {
             out.node(&event.node);
@@ -41,11 +41,13 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.node(&retry.node);
             out.set("attempt", retry.attempt);
             out.set("reason", retry.reason.as_str());
-            out.opt("previousError", retry.error.as_ref());
+            let hidden = sensitivity.hides_error_of(&retry.node);
+            out.opt("previousError", retry.error.as_ref().filter(|_| !hidden));
         }
         Event::Envelope(fact) => {
             out.node(&fact.node);
-            envelope(fact, out);
+            let hidden = sensitivity.hides_error_of(&fact.node);
+            envelope(fact, hidden, out);
         }
         Event::ReplayDivergedAtRefusal(event) => {
             let (original, replayed) = event.kinds();
@@ -57,19 +59,20 @@ pub(super) fn model_payload(event: &Event, out: &mut Fields) {
             out.set("replayEnvelopeKind", replayed);
             out.opt("refusalReason", event.reason.as_ref());
         }
-        _ => unreachable!("only facts about models come here"),
+        _ => unreachable!("called only for model events"),
     }
 }
 
-fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
+/// `hidden`: what the model said may repeat something sensitive.
+fn envelope(event: &EnvelopeEvent, hidden: bool, out: &mut Fields) {
     let mut who = || {
-        out.set("provider", &fact.provider);
-        out.set("model", &fact.model);
+        out.set("provider", &event.provider);
+        out.set("model", &event.model);
     };
-    match &fact.kind {
+    match &event.kind {
         EnvelopeEventKind::Refused(refusal) => {
             who();
-            out.opt("refusalText", refusal.text.as_ref());
+            out.opt("refusalText", refusal.text.as_ref().filter(|_| !hidden));
             out.opt("safetyCategory", refusal.category.as_ref());
         }
         EnvelopeEventKind::Truncated {
@@ -78,7 +81,7 @@ fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
         } => {
             who();
             out.set("stopReason", stop.as_str());
-            // What was cut off is not used: the model is asked again with more room.
+            // A truncated answer is not used: the model is called again with a larger budget.
             out.set("partialPayloadAvailable", false);
             out.opt("outputTokenCount", output_tokens.as_ref());
         }
@@ -93,12 +96,12 @@ fn envelope(fact: &EnvelopeEvent, out: &mut Fields) {
         } => {
             out.set("totalAttempts", attempts);
             out.set("finalReason", reason.as_str());
-            out.opt("finalError", error.as_ref());
+            out.opt("finalError", error.as_ref().filter(|_| !hidden));
         }
     }
 }
 
-/// Adds what an answer used to the attributes of a span.
+/// Adds the usage of an answer to the attributes of a span.
 pub(super) fn add_usage(event: &ModelAnswered, attributes: &mut Object) {
     let Some(usage) = event.answer.usage else {
         return;

@@ -1,4 +1,4 @@
-//! The public name and payload of each stored fact.
+//! The public name and payload of each stored event.
 
 use super::agent;
 use super::chunk::chunk_payload;
@@ -10,7 +10,8 @@ use super::time::rfc3339;
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
 
-/// The event type clients see. Names under `tandem.` are ours; the rest is the catalogue's.
+/// The event type clients see. Names under `tandem.` belong to this host; the others are from the
+/// protocol's catalogue.
 pub(super) fn type_name(event: &Event) -> &'static str {
     match event {
         Event::RunStarted { .. } => "run.started",
@@ -58,9 +59,9 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::OutputChunk(_) => "output.chunk",
         Event::ModelAnswered(event) => answer_name(event),
         Event::ModelRetried(_) => "envelope.retry.attempted",
-        Event::Envelope(fact) => envelope_name(fact),
+        Event::Envelope(event) => envelope_name(event),
         Event::TriggerArmed { .. } => "tandem.trigger.armed",
-        Event::Agent(fact) => agent::type_name(&fact.kind),
+        Event::Agent(event) => agent::type_name(&event.kind),
         Event::OrchestratorDecided { .. } => "runOrchestrator.decided",
         Event::ConfidenceEscalated { .. } => "core.workflowChain.confidence-escalated",
         Event::Handoff(_) => "core.workflowChain.event",
@@ -129,7 +130,8 @@ pub(super) fn payload(
             failed_node,
             duration_ms,
         } => {
-            out.set("error", error(failure));
+            let visible = sensitivity.visible_error(failed_node.as_ref(), failure);
+            out.set("error", error(&visible));
             out.opt("failedNodeId", failed_node.as_ref());
             out.set("durationMs", duration_ms);
         }
@@ -186,7 +188,8 @@ fn node_payload(
             ..
         } => {
             out.node(node);
-            out.set("error", error(failure));
+            let visible = sensitivity.visible_error(Some(node), failure);
+            out.set("error", error(&visible));
             out.set("attempts", attempts);
         }
         Event::OutputChunk(event) => chunk_payload(run, event, sensitivity, out),
@@ -199,7 +202,8 @@ fn node_payload(
             out.node(node);
             out.set("attempt", attempt);
             out.set("delayMs", delay_ms);
-            out.set("lastError", error(last_error));
+            let visible = sensitivity.visible_error(Some(node), last_error);
+            out.set("lastError", error(&visible));
         }
         Event::NodeSkipped { node, reason } | Event::NodeCancelled { node, reason, .. } => {
             out.node(node);
@@ -270,12 +274,12 @@ fn node_payload(
         | Event::Handoff(_)
         | Event::VerificationRequested(_)
         | Event::FanOut { .. }
-        | Event::FanIn { .. } => agent::payload(run, event, out),
+        | Event::FanIn { .. } => agent::payload(run, event, sensitivity, out),
         other => interrupt_or_data_payload(other, at, sensitivity, out),
     }
 }
 
-/// What people were asked and said.
+/// Payloads of interrupts, their answers, and data.
 fn interrupt_or_data_payload(
     event: &Event,
     at: Timestamp,
@@ -387,7 +391,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         Event::ReplayDivergedAtRefusal(_)
         | Event::ModelAnswered(_)
         | Event::ModelRetried(_)
-        | Event::Envelope(_) => model_payload(event, out),
+        | Event::Envelope(_) => model_payload(event, sensitivity, out),
         Event::TriggerArmed { trigger, due } => {
             out.set("triggerId", trigger);
             out.set("dueAt", rfc3339(*due));
@@ -441,7 +445,7 @@ fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &m
         | Event::ExternalEventReceived { .. }
         | Event::NodeSuspended { .. }
         | Event::InterruptResolved { .. }
-        | Event::NodeResumed { .. } => unreachable!("named by an earlier match"),
+        | Event::NodeResumed { .. } => unreachable!("handled by an earlier match"),
     }
 }
 
@@ -454,7 +458,7 @@ pub(super) fn error(error: &ErrorInfo) -> Value {
     Value::Object(out.0)
 }
 
-/// A JSON object in the making.
+/// A JSON object under construction.
 #[derive(Default)]
 pub(super) struct Fields(pub(super) Object);
 
@@ -470,7 +474,7 @@ impl Fields {
         }
     }
 
-    /// Marks a payload that holds what came from outside.
+    /// Marks a payload that holds data from outside.
     pub(super) fn untrusted(&mut self, untrusted: bool) {
         self.opt("contentTrust", untrusted.then_some("untrusted"));
     }

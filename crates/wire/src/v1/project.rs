@@ -1,4 +1,4 @@
-//! The one projection: stored facts and folded runs to what a reader may see.
+//! The one projection: from stored events and folded runs to what a reader may see.
 
 use super::agent;
 use super::interrupt::public_data;
@@ -14,28 +14,28 @@ use tandem_record::{
 
 /// Version of each event's payload contract.
 const EVENT_SCHEMA_VERSION: u32 = 1;
-/// Version of the log's shape as a whole.
+/// Version of the log's shape.
 pub const EVENT_LOG_SCHEMA_VERSION: u32 = 2;
 
-/// What a snapshot shows that the run's own log does not hold.
+/// Parts of a snapshot that are not in the run's own log.
 #[derive(Default)]
 pub struct SnapshotExtras {
-    /// Children with their statuses of this moment.
+    /// Child runs with their current status.
     pub children: Vec<(RunId, RunStatus)>,
     pub outputs: Option<Object>,
-    /// A signed link to the question the run waits for.
+    /// A signed link to the open interrupt of the run.
     pub link: Option<SignedLink>,
 }
 
-/// A signed link that shows and answers one question. Only ever part of an authenticated answer, or of
-/// what is told to the callback of the run.
+/// A signed link that shows and answers one interrupt. It is sent only in authenticated responses
+/// and in notifications to the run's callback.
 #[derive(Clone)]
 pub struct SignedLink {
     pub token: String,
     pub expires_at: Timestamp,
 }
 
-/// A run's immediate parent; clients walk further themselves.
+/// A run's immediate parent; clients follow the chain themselves.
 pub fn ancestry(view: &RunView, host_id: &str) -> Value {
     let parent = match (&view.parent, &view.claimed_parent) {
         (Some(link), _) => {
@@ -49,7 +49,7 @@ pub fn ancestry(view: &RunView, host_id: &str) -> Value {
             let mut parent = Fields::default();
             parent.set("runId", &claimed.run_id);
             parent.set("hostId", &claimed.host_id);
-            // Chosen by the way it came: over HTTP another host can only start it as a whole.
+            // Another host can start a run over HTTP only as a whole workflow.
             parent.set("cause", "core.subWorkflow");
             parent.opt("wellKnownUrl", claimed.well_known_url.as_ref());
             Value::Object(parent.0)
@@ -59,7 +59,7 @@ pub fn ancestry(view: &RunView, host_id: &str) -> Value {
     json!({"runId": view.run_id, "hostId": host_id, "parent": parent})
 }
 
-/// The public name of a stored fact.
+/// The public name of a stored event.
 pub fn event_type(event: &Event) -> &'static str {
     type_name(event)
 }
@@ -90,7 +90,7 @@ pub fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -
     Value::Object(out.0)
 }
 
-/// What one event says, without its envelope.
+/// The payload of one event, without its envelope.
 pub fn message(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
     Value::Object(payload(run, &recorded.event, recorded.at, sensitivity))
 }
@@ -111,7 +111,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     out.opt("completedAt", view.ended_at.map(rfc3339));
     out.opt("pausedAt", view.paused_at.map(rfc3339));
     out.set("lastSequence", view.head);
-    out.set("nodeStates", node_states(view));
+    out.set("nodeStates", node_states(view, sensitivity));
     out.set(
         "inputs",
         masked_entries(&view.inputs, sensitivity.mode, secret),
@@ -126,6 +126,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
         channels.map(|c| masked_entries(c, sensitivity.mode, secret_channel)),
     );
     let error = view.error.as_ref().map(|error| {
+        let error = sensitivity.visible_error(view.failed_node.as_ref(), error);
         let mut shown = Fields::default();
         shown.set("code", &error.code);
         shown.set("message", &error.message);
@@ -162,7 +163,7 @@ pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtr
     Value::Object(out.0)
 }
 
-fn node_states(view: &RunView) -> Object {
+fn node_states(view: &RunView, sensitivity: &Sensitivity) -> Object {
     let nodes = view.nodes.iter();
     nodes
         .map(|node| {
@@ -172,6 +173,7 @@ fn node_states(view: &RunView) -> Object {
             out.opt("startedAt", node.started_at.map(rfc3339));
             out.opt("endedAt", node.ended_at.map(rfc3339));
             let error = node.error.as_ref();
+            let error = error.map(|error| sensitivity.visible_error(Some(&node.node), error));
             out.opt(
                 "error",
                 error.map(|e| json!({"code": e.code, "message": e.message})),
@@ -195,7 +197,7 @@ fn children(view: &RunView, extras: &SnapshotExtras) -> Vec<Value> {
         .collect()
 }
 
-/// An open question. The link's address begins with `base`: where this host is reached, or nothing.
+/// An open interrupt. The link's URL starts with `base`: the public URL of this host, or empty.
 pub(super) fn interrupt(open: &InterruptView, link: Option<&SignedLink>, base: &str) -> Value {
     let mut out = Fields::default();
     out.set("interruptId", &open.interrupt.id);
@@ -226,7 +228,7 @@ pub(super) fn interrupt(open: &InterruptView, link: Option<&SignedLink>, base: &
     Value::Object(out.0)
 }
 
-/// The protocol's rollup of the cost attributes nodes reported.
+/// The protocol's sum of the cost attributes that nodes reported.
 fn cost(attributes: &Object) -> Value {
     let read = |name: &str| attributes.get(&format!("openwop.cost.{name}"));
     let mut tokens = Fields::default();

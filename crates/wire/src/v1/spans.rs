@@ -1,6 +1,6 @@
-//! A run's log as trace spans. Derived, never recorded: ids come from hashing the run and the
-//! event that began the span, so exporting twice gives the same spans, and a child run finds the
-//! span of the node that started it without asking.
+//! A run's log as trace spans. Spans are derived, never recorded: ids are hashes of the run and the
+//! event that started the span. So exporting twice gives the same spans, and a child run can
+//! compute the span of the node that started it.
 
 use super::model::add_usage;
 use super::payload::Fields;
@@ -21,7 +21,7 @@ pub struct Span {
     pub name: String,
     pub kind: &'static str,
     pub started_at: Timestamp,
-    /// Open while the run or node is.
+    /// `None` while the run or node is running.
     pub ended_at: Option<Timestamp>,
     pub attributes: Object,
     pub status: SpanStatus,
@@ -45,11 +45,11 @@ impl SpanStatus {
     }
 }
 
-/// The class of data that needs no care.
+/// The data class that needs no protection.
 const PUBLIC_CLASS: &str = "public";
 
-/// Spans of a run: the run, each node, each attempt, each call to the outside, each question.
-/// `class` is what its workflow says its data is about.
+/// Spans of a run: the run, each node, each attempt, each outbound call, each interrupt. `class` is
+/// the data class of its workflow.
 pub fn spans(
     run: &RunId,
     workflow: &WorkflowId,
@@ -91,7 +91,7 @@ struct Tracer<'a> {
     class: Option<&'a str>,
     trace_id: String,
     nodes: BTreeMap<NodeId, OpenNode>,
-    /// Questions the run asked so far.
+    /// Interrupts opened so far.
     questions: u32,
     finished: Vec<Span>,
 }
@@ -99,9 +99,9 @@ struct Tracer<'a> {
 struct OpenNode {
     node: Span,
     attempt: Span,
-    /// A call to the outside under way.
+    /// An outbound call in progress.
     activity: Option<Span>,
-    /// A question nobody has answered yet.
+    /// An open interrupt.
     question: Option<Span>,
 }
 
@@ -248,7 +248,7 @@ impl Tracer<'_> {
         };
         let name = format!("openwop.node.{type_id}.attempt");
         let mut this_attempt = describe(self.span(name, seq, "attempt", at));
-        // A retry continues the node's span; a new round of a loop begins another.
+        // A retry continues the node's span; a new loop iteration starts another.
         let continued = self.nodes.remove(node).filter(|_| attempt > 0);
         let node_span = match continued {
             Some(open) => {
@@ -272,7 +272,7 @@ impl Tracer<'_> {
         self.nodes.insert(node.clone(), open);
     }
 
-    /// A call to the outside, within the attempt that makes it.
+    /// An outbound call, within its attempt.
     fn call(&mut self, node: &NodeId, work: Option<&Work>, seq: Seq, at: Timestamp) {
         let provider = match work {
             Some(Work::Http { .. }) => "http",
@@ -291,7 +291,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// A question, open until it is answered or its node ends.
+    /// An interrupt, open until it is resolved or its node ends.
     fn open_interrupt(&mut self, node: &NodeId, interrupt: &Interrupt, seq: Seq, at: Timestamp) {
         self.questions += 1;
         let mut span = self.span("openwop.interrupt".to_owned(), seq, "interrupt", at);
@@ -360,7 +360,7 @@ fn span_id(run: &RunId, began: Seq, salt: &str) -> String {
     hex(run, began, salt, 8)
 }
 
-/// The span of the node that started a child: its start directly precedes the dispatch.
+/// The span of the node that started a child: the node's start directly precedes the dispatch.
 fn dispatching_span(parent: &ParentLink) -> String {
     let started = Seq(parent.dispatched_at.0.saturating_sub(1));
     span_id(&parent.run_id, started, "node")

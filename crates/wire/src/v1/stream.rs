@@ -4,7 +4,7 @@ use tandem_record::Event;
 
 pub const SUPPORTED: [&str; 4] = ["updates", "values", "messages", "debug"];
 
-/// The name of a piece of text in a stream of messages.
+/// The event name of a text chunk in a `messages` stream.
 pub const MESSAGE: &str = "ai.message.chunk";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +59,8 @@ impl Modes {
         })
     }
 
-    /// Whether an event is shown as a message and not as itself: its name is [`MESSAGE`], and its
-    /// data is its payload alone.
+    /// Whether an event is sent as a message: with the name [`MESSAGE`] and only its payload as
+    /// data.
     pub fn shows_as_message(&self, event: &Event) -> bool {
         self.0.contains(&Mode::Messages) && is_message(event)
     }
@@ -71,7 +71,7 @@ impl Modes {
     }
 }
 
-/// What a model says, piece by piece.
+/// Whether an event is a chunk of a model answer.
 fn is_message(event: &Event) -> bool {
     matches!(event, Event::OutputChunk(_))
 }

@@ -6,7 +6,7 @@ pub fn rfc3339(at: Timestamp) -> String {
     at.rfc3339()
 }
 
-/// Reads what a client sends.
+/// Parses a time sent by a client.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let at: jiff::Timestamp = text.parse().ok()?;
     Some(Timestamp(at.as_millisecond()))

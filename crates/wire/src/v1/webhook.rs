@@ -1,12 +1,12 @@
-//! What a webhook's target receives: the body and the headers of a delivery.
+//! The body and headers of a webhook delivery.
 
 use super::payload::type_name;
 use super::project;
 use serde_json::{Value, json};
 use tandem_record::{RecordedEvent, RunId, Sensitivity};
 
-/// One event as it is posted. `type` is repeated outside, where receivers route by it.
-/// `workspace` is the narrowest place the run belongs to: its workspace, else its tenant.
+/// The body of one event. `type` is repeated at the top level, where receivers route by it.
+/// `workspace` is the run's workspace, else its tenant.
 pub fn body(
     run: &RunId,
     workspace: &str,
@@ -21,7 +21,7 @@ pub fn body(
     })
 }
 
-/// How a delivery is named and signed.
+/// The values that identify and sign a delivery.
 pub struct DeliveryHeaders<'a> {
     pub webhook: &'a str,
     pub event_type: &'a str,
@@ -29,7 +29,7 @@ pub struct DeliveryHeaders<'a> {
     pub signature: &'a str,
 }
 
-/// Every header under its name of today and under the one to come, with the same value.
+/// Every header under its current name and under its future name, with the same value.
 pub fn headers(stamp: &DeliveryHeaders<'_>) -> Vec<(&'static str, String)> {
     [
         ("X-openwop-Webhook-Id", stamp.webhook),
@@ -49,11 +49,11 @@ pub fn headers(stamp: &DeliveryHeaders<'_>) -> Vec<(&'static str, String)> {
 
 pub const SIGNATURE_ALGORITHM: &str = "v1";
 
-/// While a secret is being rotated: the signature under the secret to come.
+/// The signature with the next secret, while a secret is being rotated.
 pub const NEXT_SIGNATURE: &str = "OpenWOP-Signature-Next";
 
-/// Whether a text has the shape of an event's name: words joined by dots. Which names exist grows
-/// with the protocol, so a subscription may name one this host never says.
+/// Whether a text has the shape of an event name: words joined by dots. The protocol may add names,
+/// so a subscription may contain a name this host never emits.
 pub fn is_event_name(text: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty()

@@ -54,7 +54,7 @@ pub(super) fn read(card: &CardView, posted: &PostedFields<'_>) -> Result<Value, 
             Some(answer) => {
                 answers.insert(id.to_owned(), answer);
             }
-            // A field that could not be read has said so already.
+            // The field already has a parse error.
             None if field_errors.iter().any(|(place, _)| *place == path) => {}
             None => field_errors.push((path, "an answer is missing".to_owned())),
         }

@@ -1,5 +1,5 @@
-//! Decisions: what is proposed, changed or as it is, a comment and a verdict.
-//! Approvals propose an artifact; an agent that is not trusted with its decision proposes that.
+//! Decisions: the proposal, edited or unchanged, a comment and an action. Approvals propose an
+//! artifact; a low-confidence interrupt proposes the agent's decision.
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{CardView, FieldErrors, button, entered, form, form_renderer};
 use crate::schema_form::{PostedFields, Shape, child_pointer, initial_fields, read as read_form};
 use crate::{changes as compared, links};
 
-/// Where the engine or we complain about the comment.
+/// JSON pointers of errors about the comment.
 const COMMENT: [&str; 4] = [
     "/feedback",
     "/question",
@@ -17,7 +17,7 @@ const COMMENT: [&str; 4] = [
     "/refineFeedback/text",
 ];
 
-/// Where the proposal stands in what is asked, and its changed version in the answer.
+/// The name of the proposal in the question's data, and of its edited version in the answer.
 fn proposal_fields(card: &CardView) -> (&'static str, &'static str) {
     match card.data["decision"].is_null() {
         true => ("artifactData", "editedArtifactData"),
@@ -52,8 +52,8 @@ fn artifact(card: &CardView) -> Option<&Value> {
     proposed.filter(|data| !data.is_null())
 }
 
-/// One form for everything, so that what was changed travels with whatever is decided: an approval
-/// sent with changes cannot be taken for one without.
+/// One form for all actions, so that edits are sent with every action: an approval with edits
+/// cannot be mistaken for a plain approval.
 pub(super) fn answer_form(card: &CardView) -> Markup {
     let posted = entered(card);
     let edited = posted.as_ref().is_some_and(|posted| changes(card, posted));
@@ -111,7 +111,7 @@ fn edit(card: &CardView, posted: Option<&PostedFields<'_>>, edited: bool) -> Mar
     }
 }
 
-/// Whether a form came back with something else than what is proposed.
+/// Whether the posted values differ from the proposal.
 fn changes(card: &CardView, posted: &PostedFields<'_>) -> bool {
     if !posted.has_values() {
         return false;

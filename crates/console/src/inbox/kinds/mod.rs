@@ -1,8 +1,8 @@
-//! What each kind of question shows, the form it is answered with, and how that form is read.
+//! What each kind of question shows, the form that answers it, and how that form is read.
 //!
-//! One module for each way of answering: a decision (approvals, and what agents decided but are not
-//! trusted with), a set of questions, anything else. A kind nobody here knows is shown and answered as JSON, so a host may ask
-//! new kinds of questions before this console has learned them.
+//! There is one module for each way of answering: a decision (approvals and held decisions of
+//! agents), a set of questions, and any other answer. An unknown kind is shown and answered as
+//! JSON, so a host may use kinds that this console does not support yet.
 
 mod clarification;
 mod decision;
@@ -15,7 +15,7 @@ use super::CardView;
 use crate::links;
 use crate::schema_form::{FormRenderer, PostedFields};
 
-/// A place in the answer, as a JSON pointer, and what is wrong there.
+/// A place in the answer, as a JSON pointer, and its error.
 type FieldErrors = Vec<(String, String)>;
 
 /// How a question is answered.
@@ -30,14 +30,14 @@ impl AnswerMode {
         match card.kind.as_str() {
             "approval" => Self::Decision,
             "clarification" => Self::Questions,
-            // Whatever its kind is called, it names the actions of a decision.
+            // Any kind that lists the actions of a decision is one.
             _ if card.data["actions"].is_array() => Self::Decision,
             _ => Self::Open,
         }
     }
 }
 
-/// What the question is about.
+/// The content of the question.
 pub(super) fn question_part(card: &CardView) -> Markup {
     match AnswerMode::of(card) {
         AnswerMode::Decision => decision::question_part(card),
@@ -46,7 +46,7 @@ pub(super) fn question_part(card: &CardView) -> Markup {
     }
 }
 
-/// The forms that answer it.
+/// The form that answers it.
 pub(super) fn answer_form(card: &CardView) -> Markup {
     match AnswerMode::of(card) {
         AnswerMode::Decision => decision::answer_form(card),
@@ -55,7 +55,7 @@ pub(super) fn answer_form(card: &CardView) -> Markup {
     }
 }
 
-/// The answer a browser sent with one of those forms.
+/// Reads the answer from a posted form.
 pub fn read_answer(card: &CardView, fields: &[(String, String)]) -> Result<Value, FieldErrors> {
     let posted = PostedFields::new(fields);
     match AnswerMode::of(card) {
@@ -65,7 +65,7 @@ pub fn read_answer(card: &CardView, fields: &[(String, String)]) -> Result<Value
     }
 }
 
-/// The key and the words for an action of an approval.
+/// The keyboard key and the label of an approval action.
 pub(super) fn action_label(action: &str) -> (&'static str, &str) {
     match action {
         "accept" => ("a", "Approve"),
@@ -78,7 +78,7 @@ pub(super) fn action_label(action: &str) -> (&'static str, &str) {
     }
 }
 
-/// What somebody did, after their name.
+/// The text after a voter's name.
 pub(crate) fn vote_label(action: &str) -> &str {
     match action {
         "accept" => "approved",
@@ -102,10 +102,10 @@ fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
 
 fn button(action: &str, primary: bool) -> Markup {
     let (key, label) = action_label(action);
-    // The key of an edit opens its form. The script gives this button the key of an approval while
-    // there are changes.
+    // The key of an edit opens its form. While there are edits, the script gives this button the
+    // key of an approval.
     let key = Some(key).filter(|key| !key.is_empty() && *key != "e");
-    // What is proposed need not fit its own schema to be approved or refused as it is.
+    // A proposal that does not fit its own schema can still be approved or refused unchanged.
     let unchecked = matches!(action, "accept" | "reject" | "refine" | "ask");
     html! {
         button type="submit" name="action" value=(action) data-key=[key] .primary[primary]
@@ -120,7 +120,7 @@ fn form_renderer<'a>(card: &'a CardView, posted: Option<&'a PostedFields<'a>>) -
     FormRenderer::new(posted, &card.field_errors)
 }
 
-/// What was typed, if the form came back.
+/// The entered values, if the form is shown again.
 fn entered(card: &CardView) -> Option<PostedFields<'_>> {
     (!card.entered.is_empty()).then(|| PostedFields::new(&card.entered))
 }

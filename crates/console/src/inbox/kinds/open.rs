@@ -1,5 +1,5 @@
-//! Every other question: events from outside, custom ones, ratifying a decision, vendors' kinds. The
-//! schema of the answer makes the form; without one the answer is JSON.
+//! All other questions: external events, custom kinds, ratification of a decision, vendor kinds.
+//! The form is made from the schema of the answer; without a schema the answer is JSON.
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) fn question_part(card: &CardView) -> Markup {
     }
 }
 
-/// What the form starts from.
+/// The initial value of the form.
 fn proposed(card: &CardView) -> Option<Value> {
     let value = match card.kind.as_str() {
         "external-event" => &card.data["correlation"],
@@ -36,7 +36,7 @@ fn proposed(card: &CardView) -> Option<Value> {
 fn shape(card: &CardView, proposed: Option<&Value>) -> Shape {
     match &card.resume_schema {
         Some(schema) => Shape::of(Some(schema), proposed),
-        // More than the proposed keys may be wanted: a free text it is.
+        // The answer may need other keys than the proposed ones, so it is a JSON text.
         None => Shape {
             field: Field::Json,
             title: None,

@@ -1,4 +1,4 @@
-//! What registration says beyond what compiling says.
+//! The rules of registration beyond those of compiling.
 
 use super::super::{Definition, Permissions, Problem, child_references};
 use serde_json::{Value, json};
@@ -265,6 +265,71 @@ fn all_kinds_of_problems_are_reported_together() {
     ] {
         assert!(found.iter().any(|p| p == path), "{path:?} in {found:?}");
     }
+}
+
+#[test]
+fn broken_graph_does_not_hide_problems_of_nodes() {
+    let nodes = || {
+        let mut reads = node("reads", "core.noop", json!({}));
+        reads["inputs"] = json!({"a": {"type": "variable", "variableName": "undeclared"}});
+        let text = json!({"title": "{{ variables.nope }}"});
+        let gate = node("gate", "core.approvalGate", text);
+        vec![
+            reads,
+            gate,
+            node("x", "core.noop", json!({})),
+            node("y", "core.noop", json!({})),
+        ]
+    };
+    let to_nowhere = vec![
+        edge("reads", "nowhere", json!({})),
+        edge("reads", "gate", json!({})),
+    ];
+    let cycle = vec![edge("x", "y", json!({})), edge("y", "x", json!({}))];
+    for (edges, fault) in [(to_nowhere, "/edges/0/targetNodeId"), (cycle, "/edges")] {
+        let found = refused(&document(nodes(), edges), Permissions::default());
+        let found: Vec<&str> = found.iter().map(|p| p.path.as_str()).collect();
+        let names = ["/nodes/1/config/title", "/nodes/0/inputs/a/variableName"];
+        assert_eq!(found, [fault, names[0], names[1]]);
+    }
+}
+
+#[test]
+fn test_workflows_are_warned_about_undefined_names() {
+    let mut reads = node("reads", "core.noop", json!({}));
+    reads["inputs"] = json!({"a": {"type": "variable", "variableName": "undeclared"}});
+    let mut flow = document(vec![reads], vec![]);
+    flow["id"] = json!("conformance-x");
+    assert_eq!(warned(&flow), ["/nodes/0/inputs/a/variableName"]);
+}
+
+#[test]
+fn default_of_another_type_is_refused_with_its_path() {
+    let mut flow = document(vec![node("a", "core.noop", json!({}))], vec![]);
+    let variable = |kind: &str, default: Value| json!({"name": format!("{kind}-{default}"), "type": kind, "defaultValue": default});
+    flow["variables"] = json!([
+        variable("number", json!("abc")),
+        variable("number", json!(1)),
+        variable("string", json!(null)),
+        variable("array", json!({})),
+        variable("boolean", json!(true)),
+    ]);
+    let found = refused(&flow, Permissions::default());
+    let found: Vec<(&str, &str)> = found
+        .iter()
+        .map(|p| (p.path.as_str(), p.message.as_str()))
+        .collect();
+    let number = "must be a number, as the variable declares";
+    let list = "must be an array, as the variable declares";
+    assert_eq!(
+        found,
+        [
+            ("/variables/0/defaultValue", number),
+            ("/variables/3/defaultValue", list)
+        ]
+    );
+    // It came in before this was checked.
+    Definition::compile(&flow, Permissions::default()).expect("a stored document compiles");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Schemas that documents bring: refused at their place when they come in, harmless when they came in
-//! long ago.
+//! Schemas in documents: refused with their path at registration, harmless in documents stored
+//! earlier.
 
 use crate::definition::{Definition, Permissions, Problem};
 use crate::pack::AllowedPackTypes;
@@ -132,7 +132,7 @@ fn a_stored_document_compiles_with_a_schema_that_is_refused_today() {
         let compiled = Definition::compile(&document, stored);
         assert!(compiled.is_ok(), "{place}: {:?}", compiled.err());
     }
-    // Its default answer was checked when it came in.
+    // Its default answer was checked at registration.
     let config = json!({
         "kind": "custom", "data": {"customKind": "x"}, "resumeSchema": {"pattern": LOOK_AROUND},
         "timeoutMs": 5, "tandem": {"onTimeout": {"policy": "default", "value": "aa"}},

@@ -1,4 +1,5 @@
-//! Carrying out a decision at a dispatch node: first the floor, then what the decision says.
+//! Carries out a decision at a dispatch node: checks the confidence floor first, then does what was
+//! decided.
 
 use crate::node::{ConversationGate, Dispatch, FanOut, Kind, OrchestratorDecision, Route};
 use crate::run::draft::DecisionDraft;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{CapKind, ErrorInfo, Event, Seq, WorkflowId};
 
-/// The one question of a supervisor that asks the user, and of a held decision.
+/// The id of the only question when a supervisor asks the user or a decision is held.
 pub(crate) const ANSWER: &str = "answer";
 pub(crate) const PROCEED: &str = "proceed";
 
@@ -28,7 +29,7 @@ impl DecisionDraft<'_> {
         self.within_cap(CapKind::DispatchIterations, cap, observed, code)
     }
 
-    /// Takes up the newest decision of the run.
+    /// Processes the newest decision of the run.
     pub(in crate::run) fn dispatch(&mut self, ix: usize) -> NodeOutcome {
         let Some(decided) = self.run.state.agents.decided.clone() else {
             let message = "no supervisor of this run has decided anything yet";
@@ -46,8 +47,8 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The confidence of a decision that is below the floor. No report is not low confidence, and
-    /// the floor itself is enough.
+    /// The confidence of a decision that is below the floor. A missing confidence is not low, and a
+    /// confidence equal to the floor is enough.
     fn confidence_below_floor(&self, decision: &OrchestratorDecision) -> Option<f64> {
         let policy = self.cx.agents;
         let below =
@@ -55,8 +56,8 @@ impl DecisionDraft<'_> {
         decision.confidence.filter(below)
     }
 
-    /// Carries out a decision a person typed in place of a held one. It was put to a person already,
-    /// so it is not asked about again; that it is below the floor is recorded all the same.
+    /// Carries out a decision that a person gave in place of a held one. A person has already seen
+    /// it, so it is not held again. A confidence below the floor is still recorded.
     pub(in crate::run) fn carry_out_replacement(
         &mut self,
         ix: usize,
@@ -88,7 +89,7 @@ impl DecisionDraft<'_> {
         self.emit(event, Some(decided));
     }
 
-    /// Announces that the decision is not trusted, and asks.
+    /// Records that the confidence is below the floor, and asks a person.
     fn escalate(
         &mut self,
         ix: usize,
@@ -148,7 +149,6 @@ impl DecisionDraft<'_> {
         }))
     }
 
-    /// Does what was decided.
     pub(in crate::run) fn carry_out(
         &mut self,
         ix: usize,

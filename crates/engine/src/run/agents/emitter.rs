@@ -1,4 +1,4 @@
-//! The right to speak as an agent. It belongs to the node type, not to its configuration.
+//! The right to emit agent events. The node type decides it, not the node's configuration.
 
 use crate::node::Kind;
 use crate::run::draft::DecisionDraft;
@@ -6,7 +6,7 @@ use crate::run::state::Run;
 use serde_json::Value;
 use tandem_record::{AgentEvent, AgentEventKind, Cause, Event, NodeId, Seq};
 
-/// Somebody who may speak at a node. Made here only, from what the node is.
+/// The permission of a node to emit agent events. It is created only here, from the node type.
 pub(in crate::run) struct AgentEmitter {
     node: NodeId,
     pub(in crate::run) agent_id: String,
@@ -17,17 +17,17 @@ pub(in crate::run) struct AgentEmitter {
 enum EmitRights {
     Supervisor,
     Dispatch,
-    /// The critic of a supervisor, at the node that carries out its decisions.
+    /// The verifier of a supervisor, at the node that carries out the supervisor's decisions.
     Verifier,
     Mock,
     /// A node that calls a tool.
     Tool,
-    /// The engine itself, where work crosses from one pinned agent to another.
+    /// The engine itself, when work passes from one pinned agent to another.
     Boundary,
 }
 
 impl AgentEmitter {
-    pub(in crate::run) fn may_emit(&self, said: &AgentEventKind) -> bool {
+    pub(in crate::run) fn may_emit(&self, kind: &AgentEventKind) -> bool {
         let (reasons, hands_off, decides, calls, verifies) = match self.rights {
             EmitRights::Supervisor => (true, false, true, false, false),
             EmitRights::Dispatch | EmitRights::Boundary => (false, true, false, false, false),
@@ -35,7 +35,7 @@ impl AgentEmitter {
             EmitRights::Mock => (true, true, true, true, false),
             EmitRights::Tool => (false, false, false, true, false),
         };
-        match said {
+        match kind {
             AgentEventKind::Reasoned { .. } | AgentEventKind::ReasoningDelta { .. } => reasons,
             AgentEventKind::ToolCalled { .. } | AgentEventKind::ToolReturned { .. } => calls,
             AgentEventKind::HandedOff { .. } => hands_off,
@@ -46,7 +46,7 @@ impl AgentEmitter {
 }
 
 impl Run {
-    /// The agent its author pinned to a node.
+    /// The agent that the author pinned to a node.
     fn pin(&self, ix: usize) -> Option<&str> {
         let pin = self.def.doc_node(ix).agent.as_ref()?;
         pin.get("agentId").and_then(Value::as_str)
@@ -58,7 +58,7 @@ impl Run {
         agent.as_str().map(str::to_owned)
     }
 
-    /// The emitter of a node; passthrough types and all others have none.
+    /// The emitter of a node. Passthrough types and all other types have none.
     pub(in crate::run) fn agent_emitter(&self, ix: usize) -> Option<AgentEmitter> {
         let node = &self.def.nodes[ix];
         let pin = || self.pin(ix).map(str::to_owned);
@@ -87,7 +87,8 @@ impl Run {
         })
     }
 
-    /// A emitter under the name its author pinned to the node, if one is: who hands over is that agent.
+    /// The emitter under the name of the agent pinned to the node, if there is one: that agent
+    /// hands over.
     pub(super) fn as_pinned(&self, ix: usize, emitter: &AgentEmitter) -> AgentEmitter {
         let pin = self.pin(ix).unwrap_or(&emitter.agent_id);
         AgentEmitter {
@@ -97,7 +98,7 @@ impl Run {
         }
     }
 
-    /// The emitter of a supervisor's critic, heard at a dispatch node only.
+    /// The emitter of a supervisor's verifier. It emits at a dispatch node only.
     pub(super) fn verifier_emitter(&self, ix: usize, supervisor: usize) -> AgentEmitter {
         let node = &self.def.nodes[ix];
         debug_assert!(matches!(node.kind, Kind::Dispatch(_)));
@@ -113,7 +114,7 @@ impl Run {
         }
     }
 
-    /// The one agent all pinned nodes of a workflow belong to.
+    /// The agent that all pinned nodes of a workflow share.
     pub(in crate::run) fn only_agent(def: &crate::Definition) -> Option<String> {
         let pins = def.document.nodes.iter().filter_map(|n| n.agent.as_ref());
         let mut ids = pins.filter_map(|pin| pin.get("agentId").and_then(Value::as_str));
@@ -123,37 +124,41 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// An agent's words, as a fact. Gives its place, or where there are no agents that of its cause.
+    /// Emits an agent event and returns its sequence number. On a host without agents it emits
+    /// nothing and returns the sequence number of the cause.
     pub(in crate::run) fn emit_agent_event(
         &mut self,
         emitter: &AgentEmitter,
-        said: AgentEventKind,
+        kind: AgentEventKind,
         cause: Seq,
     ) -> Seq {
-        self.emit_agent_event_with_cause(emitter, said, Cause::Event(cause))
+        self.emit_agent_event_with_cause(emitter, kind, Cause::Event(cause))
             .unwrap_or(cause)
     }
 
-    /// The only place that drafts what an agent says.
+    /// The only function that drafts agent events.
     pub(super) fn emit_agent_event_with_cause(
         &mut self,
         emitter: &AgentEmitter,
-        said: AgentEventKind,
+        kind: AgentEventKind,
         cause: Cause,
     ) -> Option<Seq> {
-        debug_assert!(emitter.may_emit(&said), "this emitter may not say {said:?}");
+        debug_assert!(
+            emitter.may_emit(&kind),
+            "this emitter may not emit {kind:?}"
+        );
         if !self.cx.agents.is_supported() {
             return None;
         }
-        let fact = AgentEvent {
+        let agent_event = AgentEvent {
             node: emitter.node.clone(),
             agent_id: emitter.agent_id.clone(),
-            kind: said,
+            kind,
         };
-        Some(self.emit_with_cause(Event::Agent(Box::new(fact)), Some(cause)))
+        Some(self.emit_with_cause(Event::Agent(Box::new(agent_event)), Some(cause)))
     }
 
-    /// Work crosses from the agent pinned before to the one pinned here.
+    /// Records the handoff from the agent pinned before to the one pinned here.
     pub(in crate::run) fn emit_boundary_handoff(
         &mut self,
         ix: usize,
@@ -170,7 +175,7 @@ impl DecisionDraft<'_> {
         self.emit_handoff(ix, EmitRights::Boundary, before, here, cause);
     }
 
-    /// The next worker belongs to another agent than the last one.
+    /// Records the handoff when the next worker belongs to another agent than the last one.
     pub(in crate::run) fn emit_worker_handoff(
         &mut self,
         ix: usize,
@@ -199,11 +204,11 @@ impl DecisionDraft<'_> {
             agent_id: from,
             rights,
         };
-        let said = AgentEventKind::HandedOff {
+        let kind = AgentEventKind::HandedOff {
             to,
             reason: None,
             context: None,
         };
-        self.emit_agent_event(&emitter, said, cause);
+        self.emit_agent_event(&emitter, kind, cause);
     }
 }

@@ -1,5 +1,5 @@
-//! Several workers at once: how many run together, when the join is decided, and who is called back
-//! then. The node ends only when none of them runs any more.
+//! Parallel workers: how many run at once, when the join is decided, and which workers are
+//! cancelled then. The node ends only when none of its workers is running.
 
 use crate::node::{Dispatch, FanOut, JoinMode, Kind, OnWorkerFailure, Parallel};
 use crate::run::draft::DecisionDraft;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{EffectKind, Event, JoinOutcome, Object, RunId, Seq, WorkflowId};
 
-/// Workers that run together when the author says nothing.
+/// Number of workers that run at once when the author sets none.
 const DEFAULT_CONCURRENCY: u32 = 16;
 
 impl DecisionDraft<'_> {
@@ -29,7 +29,7 @@ impl DecisionDraft<'_> {
         self.emit(event, Some(decided));
     }
 
-    /// Starts workers up to the bound; joins when nobody runs and nothing more will.
+    /// Starts workers up to the limit. Joins when no worker is running and no more will start.
     pub(super) fn continue_fan_out(
         &mut self,
         ix: usize,
@@ -69,7 +69,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Whether the join is decided already.
+    /// The result of the join, if it is already decided.
     pub(super) fn join_outcome(&self, ix: usize, config: &Dispatch) -> Option<JoinOutcome> {
         let FanOut::Parallel(parallel) = &config.fan_out else {
             return None;
@@ -78,7 +78,7 @@ impl DecisionDraft<'_> {
         outcome(parallel, dispatching)
     }
 
-    /// The moment the join is decided, the workers nobody needs any more are told to stop.
+    /// Cancels the workers that are no longer needed, as soon as the join is decided.
     pub(super) fn cancel_unneeded_workers(
         &mut self,
         ix: usize,
@@ -153,8 +153,8 @@ fn report(worker: &WorkerState) -> Option<Value> {
     Some(report)
 }
 
-/// What the join came to, at the end that decided it: a worker that ends after that, before it
-/// could be called back, changes nothing.
+/// The result of the join at the worker end that decided it. A worker that ends later, before its
+/// cancel arrives, does not change the result.
 fn outcome(parallel: &Parallel, dispatching: &Dispatching) -> Option<JoinOutcome> {
     let ended = dispatching.workers.iter().filter(|w| w.has_ended());
     let mut ended: Vec<&WorkerState> = ended.collect();

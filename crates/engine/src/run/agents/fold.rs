@@ -1,4 +1,4 @@
-//! What the facts of agents and their workers do to the state.
+//! Applies the events of agents and their workers to the state.
 
 use crate::node::{Kind, OrchestratorDecision, Route};
 use crate::run::state::{Dispatching, NodeState, Run, Verifying, WorkerState, WorkerStep};
@@ -8,50 +8,51 @@ use tandem_record::{
 };
 
 impl Run {
-    /// A supervisor's reasons are kept until its next turn, for whoever has to judge its decision.
-    pub(in crate::run) fn apply_agent_event(&mut self, fact: &AgentEvent) {
-        let ix = self.def.index(&fact.node);
+    /// Keeps a supervisor's reasoning until its next iteration, for the person who has to review
+    /// its decision.
+    pub(in crate::run) fn apply_agent_event(&mut self, agent_event: &AgentEvent) {
+        let ix = self.def.index(&agent_event.node);
         let kind = ix.map(|ix| &self.def.nodes[ix].kind);
-        match (&fact.kind, kind) {
+        match (&agent_event.kind, kind) {
             (AgentEventKind::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) => {
                 self.state.agents.reasoning = Some(reasoning.clone());
             }
-            (AgentEventKind::Verified { .. }, _) => self.apply_verdict(fact),
+            (AgentEventKind::Verified { .. }, _) => self.apply_verdict(agent_event),
             _ => {}
         }
     }
 
-    /// A critic is asked; until it answers, the node waits for it.
-    pub(in crate::run) fn apply_verification_request(&mut self, asked: &VerificationRequest) {
+    /// A verification was requested: the node waits for the verifier's answer.
+    pub(in crate::run) fn apply_verification_request(&mut self, request: &VerificationRequest) {
         let verifying = Verifying {
-            verification_subject: asked.verification_subject.clone(),
-            supervisor: Some(asked.supervisor.clone()),
+            verification_subject: request.verification_subject.clone(),
+            supervisor: Some(request.supervisor.clone()),
             verdict: None,
             feedback: None,
         };
-        self.with_node(&asked.node, |n| {
+        self.with_node(&request.node, |n| {
             n.verifying = Some(Box::new(verifying));
-            n.work = Some(asked.work.clone());
+            n.work = Some(request.work.clone());
             n.retry_at = None;
             n.error = None;
         });
     }
 
-    fn apply_verdict(&mut self, fact: &AgentEvent) {
+    fn apply_verdict(&mut self, agent_event: &AgentEvent) {
         let AgentEventKind::Verified {
             verification_subject,
             verdict,
             feedback,
             ..
-        } = &fact.kind
+        } = &agent_event.kind
         else {
             return;
         };
         let agents = &mut self.state.agents;
         agents.verdicts += 1;
-        agents.verdict = Some(fact.clone());
+        agents.verdict = Some(agent_event.clone());
         let mut critic = None;
-        self.with_node(&fact.node, |n| {
+        self.with_node(&agent_event.node, |n| {
             if let Some(Work::Child { child, .. }) = n.work.take() {
                 critic = Some(child);
             }
@@ -73,7 +74,7 @@ impl Run {
         }
     }
 
-    /// A dispatch node takes up the newest decision.
+    /// A dispatch node starts to carry out the newest decision.
     pub(in crate::run) fn begin_dispatching(&mut self, node: &NodeId) {
         let Some(decided) = &self.state.agents.decided else {
             return;
@@ -153,7 +154,7 @@ impl Run {
         });
     }
 
-    /// A question of the node, or of one of its children, is answered.
+    /// A question of the node, or of one of its children, was answered.
     pub(in crate::run) fn resume(&mut self, node: &NodeId, interrupt: Option<&InterruptId>) {
         let Some(ix) = self.def.index(node) else {
             return;
@@ -174,7 +175,7 @@ impl Run {
     }
 }
 
-/// The wait in front is over: the next one takes its place, or the node runs again.
+/// The first wait is over: the next one takes its place, or the node runs again.
 fn promote(node: &mut NodeState) -> Option<tandem_record::RunId> {
     let child = node.suspended.take().and_then(|s| s.child);
     if node.also_waiting.is_empty() {

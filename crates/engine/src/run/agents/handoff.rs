@@ -1,5 +1,6 @@
-//! Handing work to workers, one child run each. Every step is a fact on the parent's log, caused by
-//! the step before it; the child's id is fixed by its place, so a step taken twice names one child.
+//! Hands work to workers, one child run each. Every step is an event on the parent's log, caused by
+//! the step before it. The child's id follows from its position, so repeating a step names the same
+//! child.
 
 use crate::ids::child_run_id;
 use crate::node::{Dispatch, FanOut, Kind, MAX_FAN_OUT};
@@ -30,7 +31,7 @@ impl DecisionDraft<'_> {
         self.continue_dispatch(ix);
     }
 
-    /// Everything a dispatch node can do by now: the next worker, the join, its own end.
+    /// Does everything a dispatch node can do now: start the next worker, join, or end.
     pub(in crate::run) fn continue_dispatch(&mut self, ix: usize) {
         let def = Arc::clone(&self.run.def);
         let Kind::Dispatch(config) = &def.nodes[ix].kind else {
@@ -67,7 +68,7 @@ impl DecisionDraft<'_> {
                 self.refuse_output(ix, &refused, outputs, decided);
                 return;
             }
-            // Nobody has to see it first, or who had to did.
+            // No verification is needed, or it passed.
             let passed = |w: &WorkerState| {
                 w.step == WorkerStep::Completed
                     && (w.verdict == Some(VerifierVerdict::Pass)
@@ -94,7 +95,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// One worker from pending to running, or to failed before there is a child.
+    /// Moves one worker from pending to running, or to failed before a child run exists.
     pub(super) fn start_worker(
         &mut self,
         ix: usize,
@@ -164,7 +165,7 @@ impl DecisionDraft<'_> {
         });
     }
 
-    /// A fork's own workers in place of those its source waited for.
+    /// Starts the fork's own workers in place of those its source waited for.
     pub(in crate::run) fn restart_workers(
         &mut self,
         ix: usize,
@@ -201,7 +202,7 @@ impl DecisionDraft<'_> {
         self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
     }
 
-    /// A worker's run is over.
+    /// Handles the end of a worker's run.
     pub(in crate::run) fn worker_ended(
         &mut self,
         ix: usize,
@@ -220,7 +221,8 @@ impl DecisionDraft<'_> {
             return;
         };
         if !self.cx.agents.is_supported() {
-            // A run from before agents were switched off: nothing more is told of its workers.
+            // The run is older than the switch that turned agents off: no more worker events are
+            // emitted.
             let error = ErrorInfo::new("capability_not_provided", "this host serves no agents");
             return self.fail_node(ix, error, None, None);
         }
@@ -247,7 +249,7 @@ impl DecisionDraft<'_> {
         if parallel {
             self.cancel_unneeded_workers(ix, config, before);
         } else if status == RunStatus::Completed && self.run.state.phase != Phase::Cancelling {
-            // What a critic has to see first is harvested after it.
+            // An output that needs verification is harvested after the verdict.
             if !self.run.checks_output(ix, config, &worker.workflow) {
                 self.harvest(
                     ix,
@@ -277,7 +279,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The child's variables become the parent's, as mapped.
+    /// Copies the child's variables into the parent's, as mapped.
     #[expect(clippy::too_many_arguments, reason = "one worker, spelled out")]
     pub(super) fn harvest(
         &mut self,
@@ -294,7 +296,7 @@ impl DecisionDraft<'_> {
             return;
         }
         let node = self.run.def.nodes[ix].id.clone();
-        // A fork may begin in the middle: what its source had merged is told already.
+        // A fork may begin in the middle of a harvest: what its source merged is already recorded.
         let by_this = Some(Cause::Event(completed));
         let merged = |r: &RecordedEvent| match &r.event {
             Event::VariableChanged { name, .. } if r.cause == by_this => Some(name.clone()),
@@ -303,7 +305,7 @@ impl DecisionDraft<'_> {
         let merged: Vec<String> = self.drafted().iter().filter_map(merged).collect();
         let mut keys = Vec::new();
         for (ours, theirs) in mapping {
-            // A variable the child never set leaves the parent's alone.
+            // A variable the child never set does not change the parent's.
             if let Some(value) = variables.get(theirs) {
                 let marked = untrusted.contains(theirs);
                 if !merged.contains(ours) {
@@ -328,7 +330,7 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// What a sequential dispatch reports: its last child.
+/// The outputs of a sequential dispatch: those of its last child.
 fn last_child(dispatching: &Dispatching) -> Object {
     let last = dispatching.workers.iter().rev().find(|w| w.child.is_some());
     let Some(last) = last else {

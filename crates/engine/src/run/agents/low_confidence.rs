@@ -1,5 +1,6 @@
-//! An agent that says it is unsure is held until somebody ratifies what it decided. Separate from
-//! the floor: this is about `agent.decided`, the floor about the supervisor's published decision.
+//! Holds an agent's decision with low confidence until a person ratifies it. This is separate from
+//! the confidence floor: this module checks `agent.decided`, the floor checks the supervisor's
+//! published decision.
 
 use super::emitter::AgentEmitter;
 use crate::run::draft::DecisionDraft;
@@ -8,7 +9,7 @@ use crate::run::state::Run;
 use serde_json::{Value, json};
 use tandem_record::{AgentEventKind, Cause, LowConfidence, Seq};
 
-/// Below this an agent's decision is held, unless the run says otherwise.
+/// A decision of an agent below this confidence is held, unless the run sets another threshold.
 const DEFAULT_THRESHOLD: f64 = 0.7;
 
 impl Run {
@@ -32,7 +33,8 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// Records what an agent decided, and gives its place; gives the question that holds it when it is too unsure.
+    /// Records an agent's decision and returns its sequence number. Also returns the question that
+    /// holds the decision when its confidence is too low.
     pub(super) fn emit_agent_decision(
         &mut self,
         emitter: &AgentEmitter,
@@ -48,7 +50,7 @@ impl DecisionDraft<'_> {
         };
         let decided = self.emit_agent_event_with_cause(emitter, event, cause);
         let threshold = self.run.escalation_threshold();
-        // What nobody said holds nothing up.
+        // Without an agent event nothing is held.
         let observed = confidence.filter(|_| decided.is_some());
         let observed = observed.filter(|c| c.is_finite() && *c < threshold);
         let question = observed.map(|observed| {

@@ -1,4 +1,4 @@
-//! The protocol's mock agent: says its lines in the order the contract fixes.
+//! The protocol's mock agent: emits its events in the order the contract fixes.
 
 use super::emitter::AgentEmitter;
 use crate::ids::tool_call_id;
@@ -70,7 +70,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// A reasoning, piece by piece where it came in pieces, then as a whole.
+    /// Emits reasoning: its chunks, if there are any, then the whole text.
     pub(super) fn emit_reasoning(
         &mut self,
         emitter: &AgentEmitter,
@@ -91,7 +91,7 @@ impl DecisionDraft<'_> {
             self.emit_agent_event_with_cause(emitter, event, cause.clone());
         }
         let event = AgentEventKind::Reasoned {
-            // What was streamed is closed by the whole of it.
+            // Streamed chunks are followed by the whole text.
             reasoning: if verbosity == "summary" && chunks.is_empty() {
                 truncate_summary(text)
             } else {
@@ -104,7 +104,8 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// Tokens of reasoning a summary may have, as advertised, and how many characters one is taken for.
+/// Limit of tokens in a reasoning summary, as advertised, and the number of characters counted as
+/// one token.
 pub const REASONING_TOKEN_LIMIT: usize = 512;
 const CHARS_PER_TOKEN: usize = 4;
 

@@ -1,13 +1,15 @@
-//! Agents: who may speak in a run, the supervisor's turn, and handing work to its workers.
+//! Agents: which nodes may emit agent events, the supervisor's iteration, and handing work to
+//! workers.
 //!
 //! Invariants, checked by the tables in `run/tests/`:
-//! - `Event::Agent` is drafted in one place, [`DecisionDraft::emit_agent_event`], and only with a [`AgentEmitter`], which only
-//!   the node types the protocol authorizes have.
+//! - `Event::Agent` is drafted in one place, `DecisionDraft::emit_agent_event_with_cause`, and only
+//!   with an `AgentEmitter`. Only the node types that the protocol authorizes have one.
 //! - A decision is recorded before anything that follows from it.
-//! - Each worker's handoff is a chain: every step names the one before as its cause, and the first
-//!   names the decision.
-//! - A decision below the floor is announced and asked about before anything of it happens.
-//! - What a critic has to check is not merged, and does not end the run, before it passed.
+//! - The handoff of each worker is a chain: every step names the previous step as its cause, and
+//!   the first step names the decision.
+//! - A decision below the confidence floor is recorded as such and put to a person before any of it
+//!   is carried out.
+//! - What a verifier has to check is not merged, and does not end the run, before it passed.
 
 mod carry_out;
 mod emitter;

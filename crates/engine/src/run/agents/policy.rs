@@ -1,38 +1,38 @@
-//! What the operator may set about agents: whether there are any, up to which version of the
-//! execution model they go, the floor under which a decision is put to a person, and what that
-//! question is called. The protocol's own floor cannot be lowered from anywhere.
+//! The operator's settings for agents: whether they are supported, the highest version of the
+//! execution model, the confidence floor below which a decision is put to a person, and the
+//! interrupt kind of that question. No setting lowers the protocol's own floor.
 
 use crate::definition::{Definition, Problem};
 use crate::node::Kind;
 use tandem_record::{EscalationKind, NodeId, RunStatus};
 
-/// The protocol's floor. An operator may raise it, nobody may lower it.
+/// The protocol's floor. An operator may raise it but not lower it.
 const SPEC_FLOOR: f64 = 0.5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentPolicy {
     confidence_floor: f64,
-    /// The operator chose the floor, so it is advertised.
+    /// The operator set the floor, so it is advertised.
     floor_is_configured: bool,
     escalation: Escalation,
-    /// The kind of question is advertised.
+    /// The interrupt kind is advertised.
     advertises_kind: bool,
-    /// The version of the execution model above which nothing is advertised or done.
+    /// The highest version of the execution model that is advertised and used.
     model_cap: Option<u32>,
-    /// There are agents at all.
+    /// This host supports agents.
     supported: bool,
-    /// How other hosts know this one.
+    /// The id under which other hosts know this one.
     host_id: Option<String>,
 }
 
-/// Versions of the execution model an operator may stop at.
+/// Versions of the execution model that an operator may set as the cap.
 const MODEL_CAPS: std::ops::RangeInclusive<u32> = 1..=6;
-/// The versions that bring confidence escalation, causation across hosts, and critics.
+/// The versions that add confidence escalation, causation across hosts, and verifiers.
 const ESCALATES_SINCE: u32 = 2;
 const CROSSES_HOSTS_SINCE: u32 = 3;
 const VERIFIES_SINCE: u32 = 6;
 
-/// What a decision below the floor becomes.
+/// The interrupt that a decision below the floor opens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Escalation {
     pub kind: String,
@@ -65,7 +65,7 @@ impl Escalation {
 }
 
 impl AgentPolicy {
-    /// The operator's settings, or what is wrong with them.
+    /// Builds the policy from the operator's settings, or says what is wrong with them.
     pub fn new(floor: Option<f64>, kind: Option<&str>) -> Result<Self, String> {
         let mut policy = Self::default();
         if let Some(floor) = floor {
@@ -100,31 +100,33 @@ impl AgentPolicy {
         Ok(policy)
     }
 
-    /// Keeps to this version of the execution model, in what is advertised and in what is done.
-    pub fn with_model_cap(self, rung: Option<u64>) -> Result<Self, String> {
-        let Some(rung) = rung else {
+    /// Limits what is advertised and done to this version of the execution model.
+    pub fn with_model_cap(self, version: Option<u64>) -> Result<Self, String> {
+        let Some(version) = version else {
             return Ok(self);
         };
-        let cap = u32::try_from(rung).ok().filter(|n| MODEL_CAPS.contains(n));
+        let cap = u32::try_from(version)
+            .ok()
+            .filter(|n| MODEL_CAPS.contains(n));
         match cap {
             Some(_) => Ok(Self {
                 model_cap: cap,
                 ..self
             }),
             None => Err(format!(
-                "the version of the execution model must be from {} to {}, not {rung}",
+                "the version of the execution model must be from {} to {}, not {version}",
                 MODEL_CAPS.start(),
                 MODEL_CAPS.end()
             )),
         }
     }
 
-    /// Without agents: supervisors and their workers are refused, and nobody speaks as an agent.
+    /// Without agents, supervisors and their workers are refused, and no agent events are emitted.
     pub fn with_agents_supported(self, supported: bool) -> Self {
         Self { supported, ..self }
     }
 
-    /// How other hosts know this one, to tell their events from ours.
+    /// The id under which other hosts know this one, to distinguish their events from ours.
     pub fn with_host_id(self, host_id: &str) -> Self {
         Self {
             host_id: Some(host_id.to_owned()),
@@ -144,12 +146,12 @@ impl AgentPolicy {
         self.supported && self.model_cap.is_none_or(|cap| cap >= version)
     }
 
-    /// Decisions below the floor are put to a person.
+    /// Whether decisions below the floor are put to a person.
     pub fn escalates(&self) -> bool {
         self.supports_version(ESCALATES_SINCE)
     }
 
-    /// Runs know causes on other hosts, and say so.
+    /// Whether runs record causes on other hosts.
     pub fn crosses_hosts(&self) -> bool {
         self.supports_version(CROSSES_HOSTS_SINCE)
     }
@@ -158,7 +160,7 @@ impl AgentPolicy {
         self.host_id.as_deref() == Some(host_id)
     }
 
-    /// The version a run keeps to that was asked for under this one.
+    /// The version a run uses that requested this version.
     pub(crate) fn capped_version(&self, requested: Option<u32>) -> Option<u32> {
         match (self.model_cap, requested) {
             (Some(cap), Some(requested)) => Some(cap.min(requested)),
@@ -166,7 +168,7 @@ impl AgentPolicy {
         }
     }
 
-    /// What a node would need of agents that this host does not serve.
+    /// The agent capability that a node needs and this host does not provide.
     pub(crate) fn missing_capability(&self, kind: &Kind) -> Option<&'static str> {
         match kind {
             Kind::Supervisor(_) if !self.supported => Some("agents.orchestrator"),
@@ -180,7 +182,7 @@ impl AgentPolicy {
         }
     }
 
-    /// The first node that needs something of agents this host does not serve.
+    /// The first node that needs an agent capability this host does not provide.
     pub fn first_missing_capability<'d>(
         &self,
         def: &'d Definition,
@@ -191,7 +193,7 @@ impl AgentPolicy {
         })
     }
 
-    /// The same as a fault of the document, for whoever wants to register it.
+    /// The same as a problem of the document, for its registration.
     pub fn registration_problem(&self, def: &Definition) -> Option<Problem> {
         let (node, type_id, capability) = self.first_missing_capability(def)?;
         let ix = def.index(node)?;
@@ -209,7 +211,7 @@ impl AgentPolicy {
         self.confidence_floor
     }
 
-    /// The floor, if it is to be advertised.
+    /// The floor, if it is advertised.
     pub fn advertised_floor(&self) -> Option<f64> {
         (self.floor_is_configured && self.escalates()).then_some(self.confidence_floor)
     }
@@ -218,13 +220,13 @@ impl AgentPolicy {
         &self.escalation
     }
 
-    /// The kind of question, if it is to be advertised.
+    /// The interrupt kind, if it is advertised.
     pub fn advertised_kind(&self) -> Option<&str> {
-        let told = self.advertises_kind && self.escalates();
-        told.then_some(self.escalation.kind.as_str())
+        let advertised = self.advertises_kind && self.escalates();
+        advertised.then_some(self.escalation.kind.as_str())
     }
 
-    /// A kind of our own, which needs a published explanation.
+    /// The escalation, if its kind is a vendor kind, which needs a published explanation.
     pub fn vendor_kind(&self) -> Option<&Escalation> {
         Some(&self.escalation).filter(|e| self.escalates() && is_vendor_kind(&e.kind))
     }

@@ -1,34 +1,36 @@
-//! The supervisor's turn: one decision, stated, perhaps held, then published.
+//! One iteration of a supervisor: the decision is recorded, held if its confidence is too low, and
+//! then published.
 
 use crate::node::{DecisionSource, Kind, OrchestratorDecision, Supervisor};
 use crate::run::draft::DecisionDraft;
 use crate::run::finish::Done;
+use crate::run::iteration_view::has_stateful_loop;
 use crate::run::start::NodeOutcome;
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use tandem_record::{CapKind, Cause, ErrorInfo, Event, HttpRequest, Object, Seq};
 
-/// A decision with what its author said about it.
+/// A supervisor's decision with its confidence, reasoning and cause.
 pub(crate) struct SupervisorAnswer {
     decision: Result<OrchestratorDecision, ErrorInfo>,
     confidence: Option<f64>,
     reasoning: Option<String>,
-    /// The event on another host that led to it, by the agent's own account.
+    /// The event on another host that caused it, as the agent reports it.
     foreign_cause: Option<ForeignCause>,
 }
 
-/// An event of some host.
+/// An event on another host.
 struct ForeignCause {
     host_id: String,
     event_id: String,
 }
 
-/// Characters of an event's id, as in every event of the protocol, and of a host's.
+/// Maximum length of an event id, as for every event of the protocol, and of a host id.
 pub const MAX_EVENT_ID_CHARS: usize = 128;
 const MAX_HOST_ID_CHARS: usize = 256;
 
 impl ForeignCause {
-    /// Reads `{hostId, eventId}`; one that cannot be told of is left out.
+    /// Reads `{hostId, eventId}`. Returns `None` when the ids cannot be recorded.
     fn read(value: &Value) -> Option<Self> {
         let text = |key: &str, longest: usize| {
             let text = value.get(key)?.as_str()?;
@@ -52,7 +54,8 @@ impl SupervisorAnswer {
         }
     }
 
-    /// Reads what an agent answered: a decision, or one in an envelope with confidence and reasons.
+    /// Reads an agent's answer: a decision, or an envelope of a decision with confidence and
+    /// reasons.
     pub(crate) fn read(value: &Value) -> Self {
         let inner = value.get("decision").filter(|d| d.is_object());
         let confidence = value.get("confidence").and_then(Value::as_f64);
@@ -71,27 +74,27 @@ impl SupervisorAnswer {
 }
 
 impl Run {
-    /// What a supervisor decided in the turn it has not ended yet.
+    /// The decision of a supervisor in its current, unfinished iteration.
     pub(in crate::run) fn recorded_decision(
         &self,
         ix: usize,
     ) -> Option<(OrchestratorDecision, Seq)> {
         let node = &self.def.nodes[ix].id;
-        let begun = self.state.agents.iteration_starts.get(node)?;
+        let started = self.state.agents.iteration_starts.get(node)?;
         let decided = self.state.agents.decided.as_ref();
-        let decided = decided.filter(|d| d.node == *node && d.seq > *begun)?;
+        let decided = decided.filter(|d| d.node == *node && d.seq > *started)?;
         let decision = OrchestratorDecision::read(&decided.decision).ok()?;
         Some((decision, decided.seq))
     }
 
-    /// Turns the supervisors of the run have taken or begun.
+    /// Number of iterations that the supervisors of the run have started.
     pub(super) fn supervisor_iterations(&self) -> u32 {
         self.executions_of(|kind| matches!(kind, Kind::Supervisor(_)))
     }
 }
 
 impl DecisionDraft<'_> {
-    /// What a supervisor behind an endpoint is told.
+    /// The request body sent to a supervisor behind an endpoint.
     pub(in crate::run) fn supervisor_request(
         &self,
         ix: usize,
@@ -103,13 +106,13 @@ impl DecisionDraft<'_> {
         };
         let state = &self.run.state;
         let node = &self.run.def.nodes[ix].id;
-        // A turn that is tried again is the turn it was.
-        let begun = state
+        // A retry belongs to the same iteration.
+        let started = state
             .agents
             .iteration_starts
             .get(node)
             .filter(|_| attempt > 0);
-        let begins = begun.copied().unwrap_or_else(|| self.run.next_seq());
+        let begins = started.copied().unwrap_or_else(|| self.run.next_seq());
         let last: Vec<Value> = state
             .children
             .iter()
@@ -120,7 +123,7 @@ impl DecisionDraft<'_> {
         let body = json!({
             "runId": self.run.id(),
             "nodeId": node,
-            "iteration": self.run.supervisor_iterations() + u32::from(begun.is_none()),
+            "iteration": self.run.supervisor_iterations() + u32::from(started.is_none()),
             "atSequence": begins,
             "prompt": config.prompt,
             "variables": self.run.view().variables,
@@ -132,7 +135,7 @@ impl DecisionDraft<'_> {
         endpoint.request(&inputs)
     }
 
-    /// A turn whose decision is at hand.
+    /// Runs an iteration whose decision is already available.
     pub(in crate::run) fn supervise(
         &mut self,
         ix: usize,
@@ -154,17 +157,18 @@ impl DecisionDraft<'_> {
                     return NodeOutcome::Fail(ErrorInfo::new("validation_error", message));
                 }
             },
-            DecisionSource::Endpoint(_) => unreachable!("an endpoint is asked, not performed"),
+            DecisionSource::Endpoint(_) => unreachable!("an endpoint is called by an effect"),
         };
         self.process_supervisor_answer(ix, answer, started)
     }
 
-    /// The event that led to what an agent stated: its own host's where it names one, else ours.
+    /// The event that led to what an agent stated: its own host's where it names one, else ours. Of
+    /// this host only an event of this run is taken over: whether others exist is not known here.
     fn cause_of(&self, answer: &SupervisorAnswer, ours: Seq) -> Cause {
         let policy = self.cx.agents;
         match &answer.foreign_cause {
             Some(named) if policy.is_this_host(&named.host_id) => {
-                Cause::External(named.event_id.clone())
+                Cause::Event(self.own_event(&named.event_id).unwrap_or(ours))
             }
             Some(named) if policy.crosses_hosts() => Cause::Foreign {
                 event: named.event_id.clone(),
@@ -172,6 +176,14 @@ impl DecisionDraft<'_> {
             },
             _ => Cause::Event(ours),
         }
+    }
+
+    /// The place of an event in this run's log, by its public id.
+    fn own_event(&self, event_id: &str) -> Option<Seq> {
+        let (_, place) = event_id.rsplit_once('-')?;
+        let seq = Seq(place.parse().ok()?);
+        let exists = seq < self.run.next_seq() && self.run.id().event_id(seq) == event_id;
+        exists.then_some(seq)
     }
 
     /// States the decision, holds it when its author is too unsure, else publishes it. The
@@ -226,7 +238,7 @@ impl DecisionDraft<'_> {
         self.complete_node(ix, Done::with(outputs), decided);
     }
 
-    /// Records a decision. One agent decides for the whole life of a run.
+    /// Records a decision. All decisions of a run come from one agent.
     pub(in crate::run) fn publish(
         &mut self,
         ix: usize,
@@ -240,7 +252,7 @@ impl DecisionDraft<'_> {
         let before = self.run.state.agents.decided.as_ref();
         if let Some(other) = before.filter(|d| d.agent_id != emitter.agent_id) {
             let message = format!(
-                "{} decides for this run since its first turn, {} may not",
+                "{} has decided for this run since its first iteration; {} may not",
                 other.agent_id, emitter.agent_id
             );
             return Err(ErrorInfo::new("validation_error", message));
@@ -250,11 +262,12 @@ impl DecisionDraft<'_> {
             agent_id: emitter.agent_id,
             decision: decision.document.clone(),
             iteration: self.run.supervisor_iterations(),
+            unnumbered: !has_stateful_loop(self.run.request()),
         };
         Ok(self.emit_with_cause(event, Some(cause)))
     }
 
-    /// Whether a supervisor may take another turn; ends the run when not.
+    /// Whether a supervisor may run another iteration. Ends the run when not.
     pub(in crate::run) fn within_iteration_limits(&mut self, config: &Supervisor) -> bool {
         let observed = u64::from(self.run.supervisor_iterations()) + 1;
         let loops = self.run.loop_limit(self.cx.limits);
@@ -269,8 +282,8 @@ impl DecisionDraft<'_> {
         self.within_cap(kind, limit, observed, code)
     }
 
-    /// Ends the run when it would do something more often than it may. The counts are the run's, so
-    /// no node is named.
+    /// Ends the run when a count of the run would exceed its limit. The error names no node because
+    /// the counts belong to the run.
     pub(super) fn within_cap(
         &mut self,
         kind: CapKind,
@@ -295,5 +308,5 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// How many of the newest workers a supervisor behind an endpoint is told about.
+/// How many of the newest workers are listed in the request to a supervisor endpoint.
 const MAX_LISTED_WORKERS: usize = 64;

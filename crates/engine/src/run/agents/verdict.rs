@@ -1,8 +1,8 @@
-//! What has to pass a critic, and what a verdict allows. Fails closed: without a `pass` nothing is
+//! What needs verification, and what a verdict allows. Fails closed: without a `pass` nothing is
 //! merged and nothing ends.
 //!
-//! What follows from a verdict is found by looking at the state whenever the run advances, as
-//! everything a dispatch node does; so a pause or a crash between the two changes nothing.
+//! The consequence of a verdict is derived from the state whenever the run advances, like
+//! everything a dispatch node does. A pause or a crash between the two changes nothing.
 
 use crate::node::{Dispatch, Kind, OrchestratorDecision, Route};
 use crate::run::draft::DecisionDraft;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use tandem_record::{ErrorInfo, Object, Seq, VerificationSubject, VerifierVerdict, WorkflowId};
 
 impl Run {
-    /// Why the run may not end as completed although nothing is left to do: the newest decision
-    /// was to end it, and it had to be let pass and was not.
+    /// Why the run may not end as completed although nothing is left to do: the newest decision was
+    /// to end it, that decision needed a verification, and it did not pass.
     pub(in crate::run) fn unverified_termination(&self) -> Option<(usize, ErrorInfo)> {
         let decided = self.state.agents.decided.as_ref()?;
         let (ix, config) = self.supervisor(&decided.node)?;
@@ -28,7 +28,7 @@ impl Run {
         })
     }
 
-    /// Whether the output of a worker is put to a critic before it is harvested.
+    /// Whether a worker's output is verified before it is harvested.
     pub(super) fn checks_output(&self, ix: usize, config: &Dispatch, worker: &WorkflowId) -> bool {
         let dispatching = self.state.nodes[ix].dispatching.as_ref();
         let supervisor = dispatching.and_then(|d| d.supervisor.as_ref());
@@ -36,7 +36,7 @@ impl Run {
         verifier.is_some_and(|v| v.over_output) && !config.outputs(worker).is_empty()
     }
 
-    /// The first of the workers, in the order they ended, whose output waits to be checked.
+    /// The first worker, in the order they ended, whose output waits for verification.
     pub(super) fn next_unverified_output(
         &self,
         ix: usize,
@@ -59,7 +59,8 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// A decision to end the run: accounted for, checked, then carried out.
+    /// Handles a decision to end the run: checks its criteria, requests verification, then carries
+    /// it out.
     pub(super) fn verify_and_terminate(
         &mut self,
         ix: usize,
@@ -92,13 +93,13 @@ impl DecisionDraft<'_> {
         NodeOutcome::AlreadyRecorded
     }
 
-    /// Nothing stands against it: the run is over.
+    /// Ends the run: nothing prevents it.
     fn end_by_decision(&mut self, ix: usize, decided: Seq) {
         let newest = self.run.state.agents.decided.as_ref();
         let stated = newest.map_or_else(Vec::new, |d| criteria(&d.decision));
         let mut outputs = Object::new();
         if !stated.is_empty() {
-            // Giving up ends a run too; that it was not a success is said.
+            // A decision to give up also ends the run, and the missing success is recorded.
             let satisfied = stated.iter().all(|(_, met)| *met);
             outputs.insert("goalSatisfied".to_owned(), json!(satisfied));
         }
@@ -106,8 +107,8 @@ impl DecisionDraft<'_> {
         self.terminate_run();
     }
 
-    /// Heeds a verdict that was given, asks again where a pause cut the question off. Whether the
-    /// node's workers may go on.
+    /// Acts on a verdict, or requests it again if a pause cut the request off. Returns whether the
+    /// node's workers may continue.
     pub(super) fn continue_verification(&mut self, ix: usize) -> bool {
         let state = &self.run.state.nodes[ix];
         let Some(verifying) = state.verifying.clone() else {
@@ -130,7 +131,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// What a verdict on the end of the run allows.
+    /// Acts on a verdict about the end of the run.
     fn act_on_verdict(
         &mut self,
         ix: usize,
@@ -142,11 +143,11 @@ impl DecisionDraft<'_> {
         match verdict {
             VerifierVerdict::Pass => self.end_by_decision(ix, decided),
             VerifierVerdict::Fail => {
-                let message = "the critic refused the decision to end the run";
+                let message = "the verifier refused the decision to end the run";
                 let error = ErrorInfo::new("verification_failed", message);
                 self.fail_node(ix, error, Some(cause), None);
             }
-            // The way back leads to the supervisor's next turn.
+            // The back edge leads to the supervisor's next iteration.
             VerifierVerdict::Revise => {
                 let outputs = verdict_outputs(VerifierVerdict::Revise, feedback);
                 self.complete_node(ix, Done::with(outputs), decided);
@@ -155,7 +156,7 @@ impl DecisionDraft<'_> {
     }
 
     /// A worker's output was refused: nothing of it is merged, and no further worker starts before
-    /// the supervisor has had its say.
+    /// the supervisor has decided again.
     pub(super) fn refuse_output(
         &mut self,
         ix: usize,
@@ -179,7 +180,7 @@ fn verdict_outputs(verdict: VerifierVerdict, feedback: Option<&str>) -> Object {
     outputs
 }
 
-/// What a decision to end the run says about each criterion.
+/// What a decision to end the run states about each criterion.
 fn criteria(decision: &Value) -> Vec<(&str, bool)> {
     let listed = decision.get("successCriteria").and_then(Value::as_array);
     let stated = listed.into_iter().flatten();

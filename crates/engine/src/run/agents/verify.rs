@@ -1,4 +1,4 @@
-//! The critic's part: how it is asked, and how its answer becomes a verdict in the log.
+//! Verification: sends the request to the verifier and records its answer as a verdict.
 
 use crate::ids::{child_run_id, logical_invocation_id};
 use crate::node::{HttpConfig, Kind, Supervisor, Verifier, VerifierReport, VerifierSource};
@@ -21,7 +21,7 @@ impl Run {
         }
     }
 
-    /// The endpoint of the critic a dispatch node waits for.
+    /// The endpoint of the verifier a dispatch node waits for.
     pub(in crate::run) fn verifier_endpoint(&self, ix: usize) -> Option<&HttpConfig> {
         let requested = self.state.nodes[ix].verifying.as_ref()?;
         let (_, config) = self.supervisor(requested.supervisor.as_ref()?)?;
@@ -31,13 +31,13 @@ impl Run {
         }
     }
 
-    /// Whether a node waits for what its critic says.
+    /// Whether a node waits for its verifier.
     pub(in crate::run) fn awaits_verdict(&self, ix: usize) -> bool {
         let requested = self.state.nodes[ix].verifying.as_ref();
         requested.is_some_and(|v| v.verdict.is_none())
     }
 
-    /// The identity of a call to a critic in this entry of the node.
+    /// The effect id of a call to a verifier in this execution of the node.
     pub(in crate::run) fn verifier_effect_id(
         &self,
         ix: usize,
@@ -52,14 +52,14 @@ impl Run {
         logical_invocation_id(tenant, self.id(), node, execution, &provider)
     }
 
-    /// The run a critic is, in this entry and attempt of the node.
+    /// The id of a verifier's run in this execution and attempt of the node.
     pub(in crate::run) fn verifier_run_id(
         &self,
         ix: usize,
         verification_subject: &VerificationSubject,
     ) -> RunId {
         let state = &self.state.nodes[ix];
-        // Counted from the other end than workers, of whom there are far fewer.
+        // Counted down from the maximum, so that it never meets the index of a worker.
         let from_end =
             state.attempt.wrapping_mul(1 << 10) + verification_index(verification_subject);
         let node = &self.def.nodes[ix].id;
@@ -67,21 +67,21 @@ impl Run {
         child_run_id(self.id(), node, execution, u32::MAX - from_end)
     }
 
-    /// The newest verdict as the supervisor's next turn is told of it.
+    /// The newest verdict, as sent to the supervisor's next iteration.
     pub(super) fn latest_verdict_json(&self) -> Option<Value> {
-        let fact = self.state.agents.verdict.as_ref()?;
+        let agent_event = self.state.agents.verdict.as_ref()?;
         let AgentEventKind::Verified {
             verification_subject,
             verdict,
             criteria,
             feedback,
             ..
-        } = &fact.kind
+        } = &agent_event.kind
         else {
             return None;
         };
         Some(json!({
-            "agentId": fact.agent_id,
+            "agentId": agent_event.agent_id,
             "target": self.target(verification_subject),
             "verdict": verdict,
             "criteria": criteria,
@@ -98,7 +98,7 @@ impl Run {
 }
 
 impl DecisionDraft<'_> {
-    /// Puts the question. The answer comes later, unless the plan of a test has it.
+    /// Requests a verification. The answer comes later, unless a test plan contains it.
     pub(in crate::run) fn request_verification(
         &mut self,
         ix: usize,
@@ -107,7 +107,7 @@ impl DecisionDraft<'_> {
     ) {
         let def = Arc::clone(&self.run.def);
         let Some((supervisor, verifier)) = self.verifier_at(&def, ix) else {
-            unreachable!("only a supervisor with a critic has results checked");
+            unreachable!("only a supervisor with a verifier has results checked");
         };
         match &verifier.source {
             VerifierSource::Plan(plan) => match plan.get(self.run.state.agents.verdicts as usize) {
@@ -182,7 +182,8 @@ impl DecisionDraft<'_> {
         )
     }
 
-    /// Starts the child run a node waits for as its critic; a fork's own in place of its source's.
+    /// Starts the child run that serves as a node's verifier. In a fork it replaces the source's
+    /// child.
     pub(in crate::run) fn start_verifier_run(&mut self, ix: usize, cause: Seq) {
         let def = Arc::clone(&self.run.def);
         let Some((_, verifier)) = self.verifier_at(&def, ix) else {
@@ -225,8 +226,8 @@ impl DecisionDraft<'_> {
         });
     }
 
-    /// What a critic is told. What the author of this run marked as sensitive is not given to a critic
-    /// that is a run; what is made of it is, and masked there.
+    /// The body of a verification request. Values marked sensitive by the author of this run are
+    /// not sent to a verifier that is a run. Values derived from them are sent, and masked there.
     fn subject(
         &self,
         ix: usize,
@@ -269,7 +270,7 @@ impl DecisionDraft<'_> {
         subject
     }
 
-    /// The supervisor whose critic has a say at a dispatch node, and that critic.
+    /// The supervisor whose verifier checks results at a dispatch node, and that verifier.
     fn verifier_at<'d>(
         &self,
         def: &'d crate::Definition,
@@ -289,7 +290,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// The critic's run is over.
+    /// Handles the end of the verifier's run.
     pub(in crate::run) fn verifier_run_ended(
         &mut self,
         ix: usize,
@@ -322,7 +323,7 @@ impl DecisionDraft<'_> {
         self.verifier_failed(ix, &failed, Some(status), cause);
     }
 
-    /// The critic answered; whether it makes sense is seen here.
+    /// Handles the verifier's answer and checks that it is valid.
     pub(in crate::run) fn verifier_answered(
         &mut self,
         ix: usize,
@@ -342,7 +343,7 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// There is no verdict. Asked again while its budget lasts, then the node fails.
+    /// Handles a missing verdict: retries while the retry budget lasts, then fails the node.
     pub(in crate::run) fn verifier_failed(
         &mut self,
         ix: usize,
@@ -350,7 +351,7 @@ impl DecisionDraft<'_> {
         child: Option<RunStatus>,
         cause: Seq,
     ) {
-        let message = format!("the critic gave no verdict: {}", why.message);
+        let message = format!("the verifier gave no verdict: {}", why.message);
         let mut error = ErrorInfo::new("verification_unavailable", message)
             .with_details(json!({"reason": {"code": why.code, "message": why.message}}));
         error.retryable = why.retryable;
@@ -360,8 +361,8 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// A verdict becomes a fact. Of the criteria only names the author declared are kept: nothing
-    /// of what was checked gets into the log this way.
+    /// Records a verdict as an event. Only criteria names that the author declared are kept, so
+    /// that no part of the checked value reaches the log.
     fn emit_verdict(
         &mut self,
         ix: usize,
@@ -371,10 +372,10 @@ impl DecisionDraft<'_> {
     ) {
         let def = Arc::clone(&self.run.def);
         let Some((supervisor, verifier)) = self.verifier_at(&def, ix) else {
-            unreachable!("a verdict is given by a supervisor's critic");
+            unreachable!("only a supervisor's verifier gives a verdict");
         };
         if !self.cx.agents.is_supported() {
-            // A run from before agents were switched off.
+            // The run is older than the switch that turned agents off.
             let error = ErrorInfo::new("capability_not_provided", "this host serves no agents");
             return self.verifier_failed(ix, &error, None, cause);
         }
@@ -392,7 +393,7 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// Which of the questions of one entry of a node it is.
+/// The index of a verification within one execution of a node.
 fn verification_index(verification_subject: &VerificationSubject) -> u32 {
     match verification_subject {
         VerificationSubject::Decision { .. } => 0,

@@ -1,4 +1,4 @@
-//! Answers that are not approvals: clarifications, events from outside, custom questions.
+//! Answers that are not approvals: clarifications, external events, custom questions.
 
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::cost::equal;
@@ -44,9 +44,9 @@ pub(super) fn resolve_clarification(
     })
 }
 
-/// Both forms clients send: an object by question id, or a list of id and answer.
+/// Reads both forms clients send: an object by question id, or a list of id and answer.
 pub(super) fn read_answers(value: &Value) -> Result<Object, Refusal> {
-    // Older clients send the list by itself.
+    // Older clients send the bare list.
     let bare = value.is_array().then_some(value);
     match value.get("answers").or(bare) {
         Some(Value::Object(answers)) => Ok(answers.clone()),
@@ -105,7 +105,7 @@ pub(super) fn mismatched_keys(
     off.map(|(key, _)| key.clone()).collect()
 }
 
-/// Ends a question with an answer that fits it, and its node with it.
+/// Closes a question with a valid answer and completes its node.
 pub(super) fn accept_answer(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -122,7 +122,7 @@ pub(super) fn accept_answer(
     outcome
 }
 
-/// What a node puts out that was answered with this.
+/// The outputs of a node that received this answer.
 pub(super) fn outputs_of(value: &Value) -> Object {
     match value {
         Value::Object(fields) => fields.clone(),

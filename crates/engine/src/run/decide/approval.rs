@@ -1,4 +1,4 @@
-//! Approvals: reading a decision, counting voices, and what follows from it.
+//! Approvals: reading a decision, counting votes, and what follows from it.
 
 use super::resolve::{Answer, AnswerOutcome, close, invalid};
 use crate::definition::schema;
@@ -13,8 +13,30 @@ use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, ErrorInfo, Event, NodeStatus, Object, Seq};
 use tandem_schema::Meter;
 
-/// Characters of the name a client says decided.
+/// Characters of a name that a client claims.
 const MAX_NAME_CHARS: usize = 256;
+
+/// A change that came along with a plain accept must not be dropped.
+pub(super) const ACCEPT_WITH_CHANGES: &str =
+    "accept takes what is shown as it is; use edit-accept to change it";
+
+/// Refuses claimed names that are empty or too long, also where claims do not count.
+pub(super) fn check_claimed_names(value: &Value) -> Result<(), Refusal> {
+    for key in ["voter", "decidedBy"] {
+        let fits = match value.get(key) {
+            None | Some(Value::Null) => true,
+            Some(Value::String(name)) => {
+                !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS
+            }
+            Some(_) => false,
+        };
+        if !fits {
+            let message = format!("must be a name of 1 to {MAX_NAME_CHARS} characters");
+            return invalid(&format!("/{key}"), message);
+        }
+    }
+    Ok(())
+}
 
 /// Reads an approval answer, in today's words or an older client's.
 fn read_decision(
@@ -57,6 +79,9 @@ fn read_decision(
         }
     }
     let edited = fields.get("editedArtifactData").cloned();
+    if action == "accept" && edited.is_some() {
+        return invalid("/editedArtifactData", ACCEPT_WITH_CHANGES);
+    }
     if action == "edit-accept" && edited.is_none() {
         return invalid("/editedArtifactData", "the edited artifact is required");
     }
@@ -68,16 +93,13 @@ fn read_decision(
             return Err(Refusal::Invalid(problems));
         }
     }
-    if text("decidedBy").is_some_and(|by| !(1..=MAX_NAME_CHARS).contains(&by.chars().count())) {
-        let message = format!("must have 1 to {MAX_NAME_CHARS} characters");
-        return invalid("/decidedBy", message);
-    }
+    check_claimed_names(&answer.value)?;
     Ok(ApprovalDecision {
         refine: refine.filter(|_| action == "refine"),
         edited: edited.filter(|_| action == "edit-accept"),
         action,
         by: answer.by.clone(),
-        // Where it matters who decides, the name in the body is only a claim.
+        // Where the decider's identity matters, the name in the body is not used.
         voter: text("voter").filter(|_| !identity_bound),
         claimed_by: text("decidedBy").filter(|_| !identity_bound),
         decider: answer.decider.clone(),
@@ -136,7 +158,7 @@ pub(super) fn resolve_approval(
         1
     };
     let decided = match decision.action.as_str() {
-        // An edit is shown to those who have not voted yet, so it takes as many voices.
+        // An edit is shown to those who have not voted yet, so it needs as many votes.
         "accept" | "edit-accept" => {
             count("accept") + count("edit-accept") >= gate.required as usize
         }
@@ -154,7 +176,7 @@ pub(super) fn resolve_approval(
         "refine" => "changes-requested",
         _ => "accepted",
     };
-    let outputs = outputs(&decision, edited(draft, ix));
+    let outputs = outputs(&decision, artifact(draft, ix, outcome));
     let resumed = close(draft, ix, answer.closing(outcome));
     match (decision.action.as_str(), redo) {
         ("reject", _) => rejected(draft, ix, outputs, resumed),
@@ -196,15 +218,17 @@ fn question_back(
     })
 }
 
-/// The artifact as one of those who accepted it changed it.
-fn edited(draft: &DecisionDraft<'_>, ix: usize) -> Option<Value> {
+/// The artifact as it was accepted, with the changes of a voter, also when that voter's own vote was
+/// replaced since.
+fn artifact(draft: &DecisionDraft<'_>, ix: usize, outcome: &str) -> Option<Value> {
     let open = draft.run.state.nodes[ix].suspended.as_ref()?;
-    let changed = open.votes.iter().any(|vote| vote.action == "edit-accept");
+    let mut votes = open.votes.iter();
+    let changed = open.proposed.is_some() || votes.any(|vote| vote.action == "edit-accept");
     let shown = open.interrupt.data.get("artifactData");
-    shown.filter(|_| changed).cloned()
+    shown.filter(|_| changed || outcome == "accepted").cloned()
 }
 
-fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
+fn outputs(decision: &ApprovalDecision, artifact: Option<Value>) -> Object {
     let mut outputs = Object::from_iter([("action".to_owned(), json!(decision.action))]);
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -218,11 +242,11 @@ fn outputs(decision: &ApprovalDecision, edited: Option<Value>) -> Object {
         "feedback",
         decision.feedback.as_ref().map(|text| json!(text)),
     );
-    set("artifactData", edited);
+    set("artifactData", artifact);
     outputs
 }
 
-/// A rejection goes where its author drew an edge for it, or fails the node.
+/// A rejection follows the edge its author drew for it, or fails the node.
 pub(super) fn rejected(draft: &mut DecisionDraft<'_>, ix: usize, outputs: Object, cause: Seq) {
     let drawn = draft.run.def.nodes[ix].outgoing.iter().any(|&e| {
         let condition = draft.run.def.edges[e].condition.as_ref();
@@ -237,7 +261,7 @@ pub(super) fn rejected(draft: &mut DecisionDraft<'_>, ix: usize, outputs: Object
     }
 }
 
-/// The node whose work is under review: what feeds the gate.
+/// The node whose output is under review: the predecessor of the gate.
 fn producer(draft: &DecisionDraft<'_>, ix: usize) -> Result<usize, Refusal> {
     let incoming = draft.run.def.nodes[ix].incoming.iter();
     let mut sources = incoming.map(|e| draft.run.def.edges[*e].source);
@@ -248,7 +272,7 @@ fn producer(draft: &DecisionDraft<'_>, ix: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// Changes were asked for: the producer works again and the gate asks again, a bounded number of
+/// Changes were requested: the producer runs again and the gate asks again, a limited number of
 /// times.
 fn loop_back(
     draft: &mut DecisionDraft<'_>,
@@ -273,7 +297,7 @@ fn loop_back(
             limit,
         };
         let cause = draft.emit(event, Some(cause));
-        let message = format!("changes were asked for more than {limit} times");
+        let message = format!("changes were requested more than {limit} times");
         let error = ErrorInfo::new("loopback_limit_exceeded", message);
         draft.fail_node(ix, error, Some(cause), None);
         return;

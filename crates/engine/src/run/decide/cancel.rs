@@ -1,5 +1,5 @@
-//! Cancel. Wins every race: whatever the run waits for, it ends. With live children it first
-//! waits for them, so that nothing of the family runs on after the parent is gone.
+//! Cancel. It wins every race: the run ends, whatever it waits for. A run with live children waits
+//! for them first, so that no descendant keeps running after the parent has ended.
 
 use crate::run::draft::DecisionDraft;
 use crate::run::state::Phase;
@@ -13,7 +13,7 @@ pub(super) fn cancel(
 ) -> Reply {
     let parent = draft.run.request().parent.as_ref();
     if by_parent.is_some() && by_parent.as_ref() != parent.map(|p| &p.run_id) {
-        // A fork may remember children that are its source's, not its own.
+        // The state of a fork may contain children that belong to its source.
         return Reply::Cancel {
             status: draft.run.status(),
             already_terminal: false,

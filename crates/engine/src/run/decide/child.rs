@@ -32,7 +32,7 @@ pub(super) fn reported(
             data,
             child,
         } => {
-            // The parent mirrors the wait; the question itself stays with the child.
+            // The parent mirrors the wait; the interrupt itself belongs to the child.
             let cause = resume_mirror(draft, ix, &child, cause);
             draft.emit(
                 Event::NodeSuspended {
@@ -81,7 +81,7 @@ pub(super) fn reported(
             if checks {
                 draft.verifier_run_ended(ix, status, &variables, error, cause);
             } else if dispatches {
-                // What follows from it is found by advancing, also after a pause.
+                // Advancing the run derives what follows, also after a pause.
                 draft.worker_ended(ix, &child, status, (variables, untrusted), error);
             } else {
                 ended(draft, ix, status, (variables, untrusted), error, cause);
@@ -104,7 +104,7 @@ fn awaiting(draft: &DecisionDraft<'_>, node: &NodeId, child: &RunId) -> Option<(
     (waits && open).then_some((ix, state.last?))
 }
 
-/// Takes back the mirrored wait of a child before the node goes on.
+/// Removes the mirrored wait of a child before the node continues.
 fn resume_mirror(draft: &mut DecisionDraft<'_>, ix: usize, child: &RunId, cause: Seq) -> Seq {
     let state = &draft.run.state.nodes[ix];
     let waits = state.suspended.iter().chain(&state.also_waiting);
@@ -113,7 +113,7 @@ fn resume_mirror(draft: &mut DecisionDraft<'_>, ix: usize, child: &RunId, cause:
     let Some(over) = ours.next() else {
         return cause;
     };
-    // Which one of several is over has to be said.
+    // With several waits the event has to name the one that is over.
     let several = !state.also_waiting.is_empty();
     let interrupt = several.then(|| over.interrupt.id.clone());
     let node = draft.run.def.nodes[ix].id.clone();
@@ -161,7 +161,7 @@ fn ended(
             }
             let mut cause = cause;
             for (ours, theirs) in &outputs {
-                // A variable the child never set leaves the parent's alone.
+                // A variable the child never set does not change the parent's.
                 if let Some(value) = variables.get(theirs) {
                     let marked = untrusted.contains(theirs);
                     cause = draft.set_variable_with_trust(

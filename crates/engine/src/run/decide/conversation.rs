@@ -1,5 +1,5 @@
-//! Talking a question over. Turns are facts of the run, numbered from 0 without gaps; exchanging
-//! leaves the question open, only closing ends it. Bounded in turns and in what one turn holds.
+//! Conversations. Turns are events of the run, numbered from 0 without gaps. An exchange leaves the
+//! question open; only closing ends it. The number of turns and the size of a turn are limited.
 
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::definition::Definition;
@@ -12,12 +12,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use tandem_record::{Event, Object, Seq};
 
-/// The channel turns are folded into, where the workflow declares it.
+/// The channel that turns are written to, if the workflow declares it.
 const CHANNEL: &str = "conversation";
 const MAX_TURNS: usize = 200;
 const MAX_CONTENT_BYTES: usize = 16 * 1024;
 
-/// Somebody speaks, or ends it.
+/// Handles a new turn or the end of the conversation.
 pub(super) fn resume(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -28,7 +28,7 @@ pub(super) fn resume(
     match answer.value.get("operation").and_then(Value::as_str) {
         Some("exchange") => {
             let Some(given) = given else {
-                return invalid("/turn", "what is said is required");
+                return invalid("/turn", "is required");
             };
             if turns(draft, ix).len() >= MAX_TURNS {
                 return invalid("/operation", "has gone on too long; close the conversation");
@@ -61,7 +61,7 @@ pub(super) fn resume(
     }
 }
 
-/// After the end nothing more is message; that is a fault of the request, not a lost race.
+/// After the end a further message is an invalid request, not a lost race.
 pub(super) fn is_exchange(value: &Value) -> bool {
     value.get("operation").and_then(Value::as_str) == Some("exchange")
 }
@@ -71,7 +71,7 @@ fn turns<'t>(draft: &'t DecisionDraft<'_>, ix: usize) -> &'t [Value] {
     open.map_or(&[], |open| &open.turns)
 }
 
-/// A turn as its sender gave it, with what the host adds.
+/// A turn as its sender gave it, with the fields the host adds.
 fn read_turn(
     draft: &DecisionDraft<'_>,
     ix: usize,
@@ -93,7 +93,7 @@ fn read_turn(
         "user" => "user",
         "agent" => match text("speakerId").or_else(|| text("from")) {
             Some(speaker) if gate.is_participant(speaker) => speaker,
-            Some(_) => return invalid("/turn/speakerId", "does not take part"),
+            Some(_) => return invalid("/turn/speakerId", "is not a participant"),
             None => return invalid("/turn/speakerId", "is required of an agent"),
         },
         _ => return invalid("/turn/role", "must be user or agent"),
@@ -105,7 +105,7 @@ fn read_turn(
     Ok(draft.next_turn(ix, role, from, content.clone()))
 }
 
-/// What guards a conversation: the node's own rules, or none when a supervisor asks the user.
+/// The rules of a conversation: the node's own, or none when a supervisor asks the user.
 pub(super) enum Gate<'d> {
     Own(&'d ConversationGate),
     Plain(Box<ConversationGate>),
@@ -123,7 +123,7 @@ impl Deref for Gate<'_> {
 }
 
 impl DecisionDraft<'_> {
-    /// The gate of a node that is talking.
+    /// The gate of a node that holds a conversation.
     pub(super) fn gate<'d>(&self, def: &'d Definition, ix: usize) -> Option<Gate<'d>> {
         let open = self.run.state.nodes[ix].suspended.as_ref()?;
         match &def.nodes[ix].kind {
@@ -159,8 +159,8 @@ impl DecisionDraft<'_> {
         message
     }
 
-    /// Opens the conversation of a node that has just been suspended; a test conversation is held
-    /// at once.
+    /// Opens the conversation of a node that has just been suspended. A test conversation runs to
+    /// its end at once.
     pub(in crate::run) fn open_conversation(&mut self, ix: usize, suspended: Seq) {
         let def = Arc::clone(&self.run.def);
         let Some(gate) = self.gate(&def, ix) else {
@@ -204,7 +204,7 @@ impl DecisionDraft<'_> {
         self.write_turn(ix, message, cause);
     }
 
-    /// Records the last turn. The question itself is closed by whoever calls.
+    /// Records the last turn. The caller closes the question itself.
     pub(super) fn close_conversation(
         &mut self,
         ix: usize,
@@ -222,7 +222,7 @@ impl DecisionDraft<'_> {
         closed
     }
 
-    /// Nobody came back to it.
+    /// Ends a conversation whose time is up.
     pub(super) fn time_out_conversation(&mut self, ix: usize) {
         let text = json!("The conversation timed out.");
         let last = self.next_turn(ix, "system", "system", text);
@@ -253,14 +253,14 @@ impl DecisionDraft<'_> {
             ..answer.closing("closed")
         };
         let resumed = close(self, ix, closing);
-        // What a supervisor asked the user about ends by its decision.
+        // The decision of a supervisor causes the end of the question to the user.
         let decided = self.run.state.agents.decided.as_ref().map(|d| d.seq);
-        let asked = matches!(self.run.def.nodes[ix].kind, Kind::Dispatch(_));
-        let cause = decided.filter(|_| asked).unwrap_or(resumed);
+        let dispatched = matches!(self.run.def.nodes[ix].kind, Kind::Dispatch(_));
+        let cause = decided.filter(|_| dispatched).unwrap_or(resumed);
         self.complete_node(ix, Done::with(outputs), cause);
     }
 
-    /// Folds a turn into the channel, under a name that a fork of the run gives it too.
+    /// Writes a turn to the channel, under a key that a fork of the run uses too.
     fn write_turn(&mut self, ix: usize, mut message: Value, cause: Seq) {
         let def = Arc::clone(&self.run.def);
         let declared = def.channels.get(CHANNEL);
@@ -276,11 +276,12 @@ impl DecisionDraft<'_> {
         if mock {
             message["ts"] = index;
         }
-        // A channel that refuses the turn (its schema, its writers) does not silence the people.
+        // A channel that refuses the turn (by its schema or its writers) does not end the
+        // conversation.
         if let Err(error) = self.write_channel(ix, CHANNEL, message, None, cause) {
             let event = Event::LogAppended {
                 level: "warn".to_owned(),
-                message: format!("a turn did not fit its channel: {}", error.message),
+                message: format!("a turn did not match its channel: {}", error.message),
                 node: Some(node.id.clone()),
                 fields: None,
             };

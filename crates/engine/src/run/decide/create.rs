@@ -1,5 +1,5 @@
-//! A new run: checked against its definition, seeded, and carried as far as it goes at once, or
-//! merely born when its parent's commit brings it about.
+//! Creates a run: checks it against its definition, seeds its variables, and advances it. A child
+//! created in its parent's commit is not advanced.
 
 use super::cancel::cancel;
 use crate::definition::{Definition, Problem};
@@ -34,8 +34,9 @@ pub fn create(
     cx.within_work_limit(decide, |_| Err(too_much_to_check().into()))
 }
 
-/// The first event of a child, without a step of its own: the commit that names it must not wait
-/// for anything the child may want to know. One its parent gave up in the same breath ends at once.
+/// The first event of a child run. The child is not advanced here: the parent's commit must not
+/// wait for lookups of the child. A child that its parent cancelled in the same decision ends at
+/// once.
 pub fn create_child_run(new_child: NewChildRun, cx: &Context<'_>) -> Decision {
     let parent = new_child.request.parent.as_ref().map(|p| p.run_id.clone());
     let run = Run::new(new_child.child, new_child.definition);
@@ -61,7 +62,7 @@ fn start_run(draft: &mut DecisionDraft<'_>, request: RunRequest, cause: Option<C
     draft.emit_with_cause(started, cause);
 }
 
-/// Whether a run may begin like this.
+/// Whether a run may start with this request.
 pub(in crate::run) fn check(
     def: &Definition,
     request: &RunRequest,
@@ -97,7 +98,7 @@ pub(in crate::run) fn check(
     }
 }
 
-/// Whether everything the workflow uses is here, for a run like this.
+/// Whether this host provides everything the workflow uses, for a run like this.
 pub(in crate::run) fn check_served(
     def: &Definition,
     request: &RunRequest,
@@ -134,8 +135,8 @@ pub(in crate::run) fn may_use_test_types(
     cx.conformance && (def.is_conformance() || request.conformance_role)
 }
 
-/// What a caller gives has to be what the workflow declares. Inputs it does not declare are let
-/// through, and `null` leaves an input unset that need not be given.
+/// Checks a caller's inputs against the workflow's declarations. Undeclared inputs are accepted,
+/// and `null` leaves an optional input unset.
 fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
     let mut problems = Vec::new();
     for variable in &def.document.variables {
@@ -147,7 +148,7 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
                     variable.kind_label()
                 )
             }
-            // The protocol's own test workflows are started without what they require.
+            // The protocol's own test workflows are started without their required inputs.
             None if variable.required
                 && variable.default_value.is_none()
                 && !def.is_conformance() =>
@@ -165,12 +166,12 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
     problems
 }
 
-/// A name as a step of a JSON pointer.
+/// A name as a segment of a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Defaults, then inputs over them.
+/// Defaults, overwritten by inputs.
 fn seed(def: &Definition, request: &RunRequest) -> Object {
     let mut variables = Object::new();
     for variable in &def.document.variables {

@@ -1,11 +1,12 @@
-//! Somebody who may not decide tried to. That is a fact about the question, which stays open.
+//! A person without permission tried to decide an interrupt. The denial is recorded as an event;
+//! the interrupt stays open.
 
 use super::resolve::open_question;
 use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
 use tandem_record::{Denial, Event, InterruptId, NodeId, Principal, Reply};
 
-/// Denials recorded per question; whoever keeps knocking must not fill the log.
+/// Maximum number of recorded denials per interrupt, so that repeated attempts do not fill the log.
 const MAX_RECORDED_DENIALS: u32 = 32;
 
 pub(super) fn deny(

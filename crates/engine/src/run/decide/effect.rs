@@ -1,5 +1,5 @@
-//! The world answered. A result nobody waits for any more (repeated, cancelled, cut off) changes
-//! nothing.
+//! The result of an effect. A result that no node waits for any more (repeated, cancelled, cut off)
+//! changes nothing.
 
 use crate::node::{Kind, MemoryHook};
 use crate::run::agents::SupervisorAnswer;
@@ -96,7 +96,7 @@ fn supervises(draft: &DecisionDraft<'_>, ix: usize) -> bool {
     matches!(draft.run.def.nodes[ix].kind, Kind::Supervisor(_))
 }
 
-/// What goes into the author's output variable: an HTTP answer's body, or everything.
+/// What goes into the author's output variable: the body of an HTTP response, or all outputs.
 fn answer(outputs: &Object) -> Value {
     let body = outputs.get("body").cloned();
     body.unwrap_or_else(|| Value::Object(outputs.clone()))

@@ -1,5 +1,5 @@
-//! Events from outside. One that a node waits for answers it; one that comes too early is kept, a
-//! bounded number of them, and taken by the first wait that fits. Each is used once, however often
+//! External events. An event that a node waits for answers it. An event that comes too early is
+//! stored, up to a limit, and used by the first wait that matches. Each event is used once, even if
 //! its sender repeats it.
 
 use super::answers::{accept_answer, mismatched_keys};
@@ -15,9 +15,9 @@ use std::sync::Arc;
 use tandem_record::{Event, ExternalEventOutcome, NodeStatus, Object, Principal, Reply};
 use tandem_schema::Meter;
 
-/// Events kept for later per run.
+/// Maximum number of early events stored per run.
 const MAX_STORED_EVENTS: usize = 64;
-/// Events a run takes in its whole life; their ids are remembered.
+/// Maximum number of events a run accepts in total; their ids are stored.
 const MAX_EVENTS_PER_RUN: usize = 1024;
 const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 const MAX_NAME_CHARS: usize = 256;
@@ -55,7 +55,8 @@ pub(super) fn deliver(
             limit: MAX_STORED_EVENTS,
         });
     }
-    // VerificationSubject before it is recorded: an event that does not fit its wait is the sender's to mend.
+    // Checked before it is recorded: an event that does not match its wait is an error of the
+    // sender.
     if let Some(ix) = waiting {
         check_payload(draft, ix, &payload)?;
     }
@@ -123,7 +124,7 @@ fn check_payload(draft: &DecisionDraft<'_>, ix: usize, payload: &Value) -> Resul
 }
 
 impl DecisionDraft<'_> {
-    /// Answers the node's question with the oldest kept event that fits it, if there is one.
+    /// Answers the node's question with the oldest stored event that matches it, if there is one.
     pub(in crate::run) fn answer_from_early_event(&mut self, ix: usize) {
         let def = Arc::clone(&self.run.def);
         let Kind::GenericInterrupt(open) = &def.nodes[ix].kind else {

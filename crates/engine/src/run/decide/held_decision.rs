@@ -1,7 +1,8 @@
-//! Answers about what agents decided: a decision held for its low confidence, an unsure agent, and
-//! a supervisor's own question to the user.
+//! Answers about decisions of agents: a decision held for its low confidence, an agent's own
+//! low-confidence decision, and a supervisor's question to the user.
 
 use super::answers::read_answers;
+use super::approval::{ACCEPT_WITH_CHANGES, check_claimed_names};
 use super::resolve::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::definition::Problem;
 use crate::node::{Kind, OrchestratorDecision, Route};
@@ -13,18 +14,18 @@ use crate::run::state::Phase;
 use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, Cause, ErrorInfo, Event, Object, Seq};
 
-/// What a person said about a decision that is not theirs.
+/// A person's answer about an agent's decision.
 enum HeldDecisionAnswer {
     Accept,
     Reject,
-    /// Something else instead, and where in the answer it was given.
+    /// Another decision instead, and its location in the answer.
     Replace {
         decision: Value,
         at: &'static str,
     },
 }
 
-/// At a dispatch node: the user's answer, or the fate of a held decision.
+/// At a dispatch node: the user's answer, or the answer about a held decision.
 pub(super) fn resolve_at_dispatch(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -33,10 +34,11 @@ pub(super) fn resolve_at_dispatch(
     let decided = draft.run.state.agents.decided.clone();
     let decided = decided.expect("a dispatch node asks about a decision");
     let decision = OrchestratorDecision::read(&decided.decision);
-    let decision = decision.expect("the decision was understood when the node asked");
+    let decision = decision.expect("the decision was parsed when the node asked");
     match &decision.route {
         Route::AskUser { .. } => user_answer(draft, ix, &answer, decided.seq),
         Route::Approve { .. } => {
+            check_claimed_names(&answer.value)?;
             let accepted = match read_held_answer(&answer.value, BareValue::Decision)? {
                 HeldDecisionAnswer::Accept => true,
                 HeldDecisionAnswer::Reject => false,
@@ -45,13 +47,14 @@ pub(super) fn resolve_at_dispatch(
                 }
             };
             let outcome = if accepted { "accepted" } else { "rejected" };
-            record_approval(draft, ix, &answer, outcome);
+            record_approval(draft, ix, &answer, outcome, None);
             close_with(draft, ix, answer, outcome);
             let outputs = Object::from_iter([("approved".to_owned(), json!(accepted))]);
             draft.complete_node(ix, Done::with(outputs), decided.seq);
             Ok(closed(outcome))
         }
         Route::NextWorker(_) | Route::Terminate => {
+            check_claimed_names(&answer.value)?;
             let answered = match open_kind(draft, ix).as_str() {
                 "clarification" => read_proceed_answer(&answer.value)?,
                 _ => read_held_answer(&answer.value, BareValue::Decision)?,
@@ -66,9 +69,9 @@ pub(super) fn resolve_at_dispatch(
             }
             match answered {
                 HeldDecisionAnswer::Accept => {
-                    record_held_answer(draft, ix, &answer, "accepted");
+                    record_held_answer(draft, ix, &answer, "accepted", None);
                     close_with(draft, ix, answer, "accepted");
-                    // As it was decided, under the cause it had; never asked about twice.
+                    // The decision as it was, with its original cause; it is not held again.
                     let step = draft.carry_out(ix, &decision, decided.seq);
                     draft.apply_outcome(ix, step, decided.seq);
                     Ok(closed("accepted"))
@@ -77,7 +80,7 @@ pub(super) fn resolve_at_dispatch(
                     let replaced = read_replacement(&decision, at)?;
                     let supervisor = draft.run.def.index(&decided.node);
                     let supervisor = supervisor.expect("the supervisor is part of the workflow");
-                    record_held_answer(draft, ix, &answer, "accepted");
+                    record_held_answer(draft, ix, &answer, "accepted", Some(&decision));
                     let resumed = close_with(draft, ix, answer, "accepted");
                     let published = draft
                         .publish(supervisor, &replaced, Cause::Event(resumed))
@@ -87,9 +90,10 @@ pub(super) fn resolve_at_dispatch(
                     Ok(closed("accepted"))
                 }
                 HeldDecisionAnswer::Reject => {
-                    record_held_answer(draft, ix, &answer, "rejected");
+                    record_held_answer(draft, ix, &answer, "rejected", None);
                     close_with(draft, ix, answer, "rejected");
-                    // Nothing of it happens; the way back leads to the supervisor's next turn.
+                    // Nothing of it is carried out; the back edge leads to the supervisor's next
+                    // iteration.
                     let outputs = Object::from_iter([("rejected".to_owned(), json!(true))]);
                     draft.complete_node(ix, Done::with(outputs), decided.seq);
                     Ok(closed("rejected"))
@@ -99,7 +103,7 @@ pub(super) fn resolve_at_dispatch(
     }
 }
 
-/// At a supervisor or mock agent: an unsure decision is ratified, replaced or refused.
+/// At a supervisor or mock agent: a low-confidence decision is ratified, replaced or refused.
 pub(super) fn resolve_low_confidence(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -108,7 +112,7 @@ pub(super) fn resolve_low_confidence(
     let open = draft.run.state.nodes[ix].suspended.as_ref();
     let held = open.and_then(|s| s.interrupt.data.get("decision").cloned());
     let supervises = matches!(draft.run.def.nodes[ix].kind, Kind::Supervisor(_));
-    // What a mock agent decides may be anything, and so may what is decided in its place.
+    // A mock agent's decision may be any value, and so may its replacement.
     let bare = if supervises {
         BareValue::Decision
     } else {
@@ -147,7 +151,7 @@ fn user_answer(
 ) -> Result<AnswerOutcome, Refusal> {
     let answers = read_answers(&answer.value)?;
     if let Some(stray) = answers.keys().find(|id| *id != ANSWER) {
-        return invalid(&format!("/answers/{stray}"), "nobody asked this");
+        return invalid(&format!("/answers/{stray}"), "is not one of the questions");
     }
     if !answers.get(ANSWER).is_some_and(Value::is_string) {
         return invalid("/answers/answer", "the answer must be a text");
@@ -185,11 +189,17 @@ fn close_with(
 }
 
 /// Approvals and clarifications leave the same fact wherever they are given.
-fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
+fn record_held_answer(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+    outcome: &str,
+    replacement: Option<&Value>,
+) {
     match open_kind(draft, ix).as_str() {
-        "approval" => record_approval(draft, ix, answer, outcome),
+        "approval" => record_approval(draft, ix, answer, outcome, replacement),
         "clarification" => {
-            // An action is an answer to the one question there is.
+            // An action answers the only question there is.
             let action = || answer.value.get("action").cloned();
             let proceed = || Object::from_iter([(PROCEED.to_owned(), json!(action()))]);
             let answers = read_answers(&answer.value).unwrap_or_else(|_| proceed());
@@ -199,7 +209,13 @@ fn record_held_answer(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer,
     }
 }
 
-fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, outcome: &str) {
+fn record_approval(
+    draft: &mut DecisionDraft<'_>,
+    ix: usize,
+    answer: &Answer,
+    outcome: &str,
+    replacement: Option<&Value>,
+) {
     let text = |key: &str| {
         answer
             .value
@@ -207,8 +223,7 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
             .and_then(Value::as_str)
             .map(str::to_owned)
     };
-    let edited = answer.value.get("editedArtifactData").cloned();
-    let action = match (outcome, &edited) {
+    let action = match (outcome, replacement) {
         ("accepted", Some(_)) => "edit-accept",
         ("accepted", None) => "accept",
         _ => "reject",
@@ -223,22 +238,22 @@ fn record_approval(draft: &mut DecisionDraft<'_>, ix: usize, answer: &Answer, ou
             decider: answer.decider.clone(),
             feedback: text("feedback"),
             refine: None,
-            edited,
+            edited: replacement.cloned(),
         }),
         redo: None,
     };
     draft.emit(event, draft.run.question_seq(ix));
 }
 
-/// What a decision given by itself, without a key around it, may look like.
+/// The form a decision may have when it is not wrapped in a key.
 #[derive(Clone, Copy, PartialEq)]
 enum BareValue {
-    /// A supervisor's, told by its kind.
+    /// A supervisor's decision, recognised by its kind.
     Decision,
     Anything,
 }
 
-/// Every form clients send: an action, a flag, a decision of their own.
+/// Reads every form clients send: an action, a flag, a decision of their own.
 fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer, Refusal> {
     let flag = |key: &str| value.get(key).and_then(Value::as_bool);
     let given = |key: &str, at| {
@@ -248,7 +263,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     let replacement = given("decision", "/decision")
         .or_else(|| given("editedArtifactData", "/editedArtifactData"));
     match value.get("action").map(|a| a.as_str().unwrap_or_default()) {
-        Some("accept") => return Ok(HeldDecisionAnswer::Accept),
+        Some("accept") => return accepted_unchanged(replacement),
         Some("reject") => return Ok(HeldDecisionAnswer::Reject),
         Some("edit-accept" | "edit") => {
             return match replacement {
@@ -269,7 +284,7 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
     }
     match (flag("ratified"), flag("rejected")) {
         (_, Some(true)) | (Some(false), _) => return Ok(HeldDecisionAnswer::Reject),
-        (Some(true), _) => return Ok(HeldDecisionAnswer::Accept),
+        (Some(true), _) => return accepted_unchanged(replacement),
         (None, _) => {}
     }
     if let Some(replacement) = replacement {
@@ -287,6 +302,16 @@ fn read_held_answer(value: &Value, bare: BareValue) -> Result<HeldDecisionAnswer
         "",
         "say {\"action\": \"accept\"}, {\"ratified\": true}, {\"rejected\": true} or give a decision",
     )
+}
+
+/// An acceptance of the held decision, unless another decision came along with it.
+fn accepted_unchanged(
+    replacement: Option<HeldDecisionAnswer>,
+) -> Result<HeldDecisionAnswer, Refusal> {
+    match replacement {
+        Some(HeldDecisionAnswer::Replace { at, .. }) => invalid(at, ACCEPT_WITH_CHANGES),
+        _ => Ok(HeldDecisionAnswer::Accept),
+    }
 }
 
 /// A held decision put as a question: only a plain yes goes ahead.

@@ -1,4 +1,4 @@
-//! From a command to a decision. One file per command; this one only opens the door.
+//! Turns a command into a decision. One file per command; this file only dispatches.
 
 mod answers;
 mod approval;
@@ -24,6 +24,7 @@ use tandem_record::{Command, ErrorInfo, Reply};
 
 pub(super) use create::{check, check_served, may_use_test_types};
 pub use create::{create, create_child_run};
+pub(super) use overdue::expiry;
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: &Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
@@ -88,14 +89,14 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
         } => event::deliver(&mut draft, event_id, event_type, payload, by)?,
         Command::Continue => continue_run(&mut draft),
     };
-    // Not every command advances the run; what it brings is kept all the same.
+    // Not every command advances the run, but what it recorded is kept.
     if matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
         draft.fail_if_too_large();
     }
     draft.into_decision(reply)
 }
 
-/// Ends a run that cannot go on for a reason of its host's.
+/// Fails a run that cannot continue for a reason of the host.
 pub fn abandon(run: &Run, error: ErrorInfo, cx: &Context<'_>) -> Decision {
     let mut draft = DecisionDraft::new(run, cx);
     if !draft.run.state.phase.is_terminal() {

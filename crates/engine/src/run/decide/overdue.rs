@@ -1,8 +1,8 @@
-//! A question's time is up. Silence never approves: it fails closed, unless the workflow's author
-//! asked for others to be asked, for reminders, or (for anything but an approval) for a default.
+//! The timeout of an interrupt. A timeout never approves: it fails closed, unless the author
+//! configured an escalation, reminders, or (for anything but an approval) a default.
 //!
-//! One firing is one decision, however late it comes: after a clock that jumped, the next people
-//! still have their whole time.
+//! One firing is one decision, however late it comes: after a jump of the clock, the next
+//! escalation level still has its full time.
 
 use super::answers::outputs_of;
 use super::approval::rejected;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
     ApprovalDecision, ClosedInterrupt, DeciderSnapshot, ErrorInfo, Event, NodeId, Object, Seq,
+    Timestamp,
 };
 
 pub(super) fn deadline_passed(draft: &mut DecisionDraft<'_>, node: &NodeId) -> bool {
@@ -58,7 +59,7 @@ pub(super) fn deadline_passed(draft: &mut DecisionDraft<'_>, node: &NodeId) -> b
     true
 }
 
-/// What a question's author wants to happen when its time is up.
+/// What the author configured for the timeout.
 enum TimeoutAction<'a> {
     Escalate(&'a EscalationLevel),
     Remind { again_in_ms: Option<u64> },
@@ -86,12 +87,21 @@ fn timeout_action<'a>(kind: &'a Kind, open: &Suspension) -> TimeoutAction<'a> {
     }
 }
 
+/// From when on nobody can answer a question any more, whether or not its timer fired by then.
+/// `None` while others are asked first, or the same people again.
+pub(in crate::run) fn expiry(kind: &Kind, open: &Suspension) -> Option<Timestamp> {
+    match timeout_action(kind, open) {
+        TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => None,
+        TimeoutAction::Default(_) | TimeoutAction::Reject => open.due,
+    }
+}
+
 /// How a question ended that nobody can answer any more, although its timer did not fire yet: late,
 /// or kept waiting by a pause.
 pub(super) fn expired_question(draft: &DecisionDraft<'_>, ix: usize) -> Option<ClosedInterrupt> {
     let open = draft.run.state.nodes[ix].suspended.as_ref()?;
-    let due = open.due.filter(|due| draft.now >= *due)?;
     let node = &draft.run.def.nodes[ix];
+    let due = expiry(&node.kind, open).filter(|due| draft.now >= *due)?;
     let outcome = match timeout_action(&node.kind, open) {
         TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => return None,
         TimeoutAction::Default(_) => "defaulted",
@@ -112,7 +122,7 @@ fn is_approval(kind: &Kind) -> bool {
     matches!(kind, Kind::ApprovalGate(_))
 }
 
-/// Goes on with the answer the author wrote down for this.
+/// Continues with the author's default answer.
 fn default(draft: &mut DecisionDraft<'_>, ix: usize, value: &Value, cause: Seq) {
     let closing = Closing {
         reason: Some("timeout"),
@@ -166,7 +176,7 @@ fn reject(draft: &mut DecisionDraft<'_>, ix: usize, cause: Seq) {
         ]);
         rejected(draft, ix, outputs, resumed);
     } else {
-        let error = ErrorInfo::new("interrupt_timeout", "nobody answered in time");
+        let error = ErrorInfo::new("interrupt_timeout", "no answer arrived in time");
         draft.fail_node(ix, error, Some(resumed), None);
     }
 }

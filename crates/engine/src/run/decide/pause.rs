@@ -1,4 +1,5 @@
-//! Pause. `immediate` cuts running nodes off, to be started afresh; otherwise they finish first.
+//! Pause. `immediate` cuts off running nodes, which start again on resume; otherwise they finish
+//! first.
 
 use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
@@ -12,7 +13,7 @@ pub(super) fn pause(
     let status = draft.run.status();
     if status != RunStatus::Running || draft.run.state.draining.is_some() {
         let paused_at = draft.run.state.paused_at;
-        // A pause on its way counts as paused: asking twice is refused alike.
+        // A draining pause counts as paused: a second pause is refused in the same way.
         let status = match status {
             RunStatus::Running => RunStatus::Paused,
             other => other,
@@ -21,7 +22,7 @@ pub(super) fn pause(
     }
     match policy {
         DrainPolicy::Immediate => {
-            // A question stays put: what was asked, and who has voted, outlives a pause.
+            // Open interrupts and their votes are kept during a pause.
             let nodes = draft.open_nodes().into_iter();
             let interrupted = nodes
                 .filter(|ix| draft.run.state.nodes[*ix].status == NodeStatus::Running)

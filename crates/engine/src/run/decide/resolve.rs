@@ -1,5 +1,5 @@
-//! Answering. One decision closes a question; every later one learns who made it. An answer that
-//! does not fit leaves the question open.
+//! Answers to interrupts. One decision closes an interrupt; every later one is refused with the
+//! name of the decider. An invalid answer leaves the interrupt open.
 
 use super::answers::{resolve_clarification, resolve_open_interrupt};
 use super::approval::resolve_approval;
@@ -18,12 +18,12 @@ use tandem_record::{
     Vote,
 };
 
-/// An answer and who gives it.
+/// An answer and its author.
 pub(super) struct Answer {
     pub(super) value: Value,
     pub(super) by: Option<Principal>,
     pub(super) decider: DeciderSnapshot,
-    /// The event from outside that answers, if one does.
+    /// The external event that answers, if there is one.
     pub(super) event_id: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Answer {
         }
     }
 
-    /// A question that this answer ends.
+    /// How this answer closes the interrupt.
     pub(super) fn closing(&self, outcome: &'static str) -> Closing {
         Closing {
             by: self.by.clone(),
@@ -48,7 +48,7 @@ impl Answer {
     }
 }
 
-/// How a question ends.
+/// How an interrupt is closed.
 pub(super) struct Closing {
     pub(super) outcome: &'static str,
     pub(super) value: Value,
@@ -124,13 +124,13 @@ fn is_late_exchange(draft: &DecisionDraft<'_>, node: &NodeId, value: &Value) -> 
     matches!(kind, Some(Kind::ConversationGate(_))) && conversation::is_exchange(value)
 }
 
-/// What became of the question; no outcome while it stays open.
+/// The result of an answer; no outcome while the interrupt stays open.
 pub(super) struct AnswerOutcome {
     pub(super) outcome: Option<String>,
     pub(super) votes: Vec<Vote>,
 }
 
-/// The node whose own question is open, or why there is none.
+/// The node whose own interrupt is open, or why there is none.
 pub(super) fn open_question(
     draft: &DecisionDraft<'_>,
     node: &NodeId,
@@ -160,12 +160,13 @@ pub(super) fn invalid<T>(path: &str, message: impl Into<String>) -> Result<T, Re
     Err(Refusal::Invalid(vec![Problem::new(path, message)]))
 }
 
-/// Records the end of a question, which the asking caused; the node runs again afterwards.
+/// Records that an interrupt was closed, with the event that opened it as cause. The node runs
+/// again afterwards.
 pub(super) fn close(draft: &mut DecisionDraft<'_>, ix: usize, closing: Closing) -> Seq {
     let node = draft.run.def.nodes[ix].id.clone();
     let open = draft.run.state.nodes[ix].suspended.as_ref();
     let open = open.expect("only open questions are closed");
-    let asked = open.since;
+    let opened = open.since;
     let (id, kind) = (open.interrupt.id.clone(), open.interrupt.kind.clone());
     let resolution = Resolution {
         interrupt: id.clone(),
@@ -181,7 +182,7 @@ pub(super) fn close(draft: &mut DecisionDraft<'_>, ix: usize, closing: Closing) 
         node: node.clone(),
         resolution: Box::new(resolution),
     };
-    let cause = draft.emit(event, Some(asked));
+    let cause = draft.emit(event, Some(opened));
     let event = Event::NodeResumed {
         node,
         interrupt: Some(id),

@@ -1,4 +1,4 @@
-//! Resume: a paused run goes on where it stood.
+//! Resume: a paused run continues where it was.
 
 use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;

@@ -1,4 +1,4 @@
-//! A timer fired. Its name says which; the state says whether it still means anything.
+//! A timer fired. Its key says which one; the state decides whether it still applies.
 
 use crate::run::draft::DecisionDraft;
 use crate::run::state::Phase;
@@ -6,7 +6,7 @@ use serde_json::json;
 use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Reply, TimerKey, Work};
 
 pub(super) fn fired(draft: &mut DecisionDraft<'_>, key: &TimerKey) -> Reply {
-    // No time passes for a paused run; one set before the pause is set again when it is over.
+    // Time does not pass for a paused run. Timers from before the pause are set again on resume.
     if draft.run.state.phase != Phase::Running {
         return Reply::Unchanged;
     }
@@ -29,7 +29,7 @@ fn run_deadline(draft: &mut DecisionDraft<'_>) -> bool {
     if draft.now < due {
         return false;
     }
-    // Strictly more than the limit, even when the timer fired on the very millisecond.
+    // Always more than the limit, even when the timer fired exactly on the limit.
     let observed = draft.run.elapsed_ms(draft.now).max(limit + 1);
     let event = Event::CapBreached {
         kind: CapKind::RunDuration,
@@ -47,7 +47,7 @@ fn run_deadline(draft: &mut DecisionDraft<'_>) -> bool {
     true
 }
 
-/// The node, if it is running this very attempt.
+/// The node, if this attempt of it is running.
 fn running(draft: &DecisionDraft<'_>, node: &NodeId, attempt: u32) -> Option<usize> {
     let ix = draft.run.def.index(node)?;
     let state = &draft.run.state.nodes[ix];
@@ -102,7 +102,7 @@ fn node_deadline(draft: &mut DecisionDraft<'_>, node: &NodeId, attempt: u32) -> 
     true
 }
 
-/// Advancing fires every trigger that is due; here only whether this one is.
+/// Whether this trigger is due. Advancing the run fires every trigger that is due.
 fn trigger(draft: &DecisionDraft<'_>, id: &str) -> bool {
     let due = draft.run.state.armed.get(id);
     due.is_some_and(|due| draft.now >= *due)

@@ -1,8 +1,8 @@
-//! A branch: the state of the fork point is where a new run begins, and from there it is real.
+//! A branch: a new run that continues for real from the state at the fork point.
 //!
-//! A node that had started but not finished does its work again: a call is made under a new
-//! identity, a sleep begins anew, a child is another child, a question is asked of the fork. What
-//! the copied events tell of such a node is not told twice.
+//! A node that had started but not finished does its work again: a call is made under a new id, a
+//! sleep starts again, a child is another child, an interrupt is opened in the fork. Events about
+//! such a node that were copied are not emitted twice.
 
 use super::log_index;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
@@ -31,8 +31,10 @@ pub(super) fn branch<'a>(
     for ix in &open {
         rebase_open_work(&mut log, &then, *ix, draft.now);
     }
-    let begun = open.iter().find_map(|ix| partly_executed(&log, &then, *ix));
-    let copied = begun.as_ref().map_or(log.len(), |(_, seq)| log_index(*seq));
+    let partial = open.iter().find_map(|ix| partly_executed(&log, &then, *ix));
+    let copied = partial
+        .as_ref()
+        .map_or(log.len(), |(_, seq)| log_index(*seq));
     let done_again = log.split_off(copied);
     for recorded in log {
         draft.append_recorded(recorded);
@@ -41,7 +43,7 @@ pub(super) fn branch<'a>(
     draft.first_own_seq = from;
     draft.now = draft.now.max(draft.run.state.last_at);
     if draft.run.state.phase == Phase::Cancelling {
-        // Whoever held the cancel up was the source's.
+        // The children that delayed the cancel belong to the source.
         draft.finish_requested_cancel();
         return draft;
     }
@@ -49,18 +51,19 @@ pub(super) fn branch<'a>(
         end_like_source(&mut draft, end);
         return draft;
     }
-    if let Some((ix, _)) = begun {
+    if let Some((ix, _)) = partial {
         let entry = entry(&draft.run, &done_again[0].event);
         draft.already_recorded = done_again.into();
         draft.start_node(ix, entry);
-        // A shorter course than the source's leaves facts that are told all the same.
+        // If the fork emits fewer events than the source did, the remaining copied events are
+        // appended as they are.
         while let Some(rest) = draft.already_recorded.pop_front() {
             draft.append_recorded(rest);
         }
     }
     for ix in open {
-        // What was started again does all it has to.
-        if begun.is_none_or(|(again, _)| again != ix) {
+        // A node that was started again does all its work.
+        if partial.is_none_or(|(again, _)| again != ix) {
             restart_open_node(&mut draft, ix);
         }
     }
@@ -68,8 +71,9 @@ pub(super) fn branch<'a>(
     draft
 }
 
-/// How the source ended, if nothing but that was left. Its nodes' own ends are not the run's: one
-/// that was called off may do its work in the fork, unless the run had completed without it.
+/// How the source ended, if nothing else was left after the fork point. The ends of its nodes are
+/// not the end of the run: a cancelled node may do its work in the fork, unless the run had
+/// completed without it.
 fn ending(rest: &[RecordedEvent]) -> Option<&Event> {
     let (end, before) = rest.split_last()?;
     let end = Some(&end.event).filter(|event| event.is_terminal())?;
@@ -107,7 +111,7 @@ fn last_start(log: &[RecordedEvent], node: &NodeId) -> Option<usize> {
         .rposition(|r| matches!(&r.event, Event::NodeStarted { node: n, .. } if n == node))
 }
 
-/// Gives what an open node waits for the fork's identity, and its time from now.
+/// Gives the work of an open node the fork's ids, and restarts its time from now.
 fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timestamp) {
     let node = &run.def.nodes[ix].id;
     let Some(start) = last_start(log, node) else {
@@ -116,7 +120,7 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
     let at = log[start].at;
     let returned = log[start..].iter().any(|r| is_tool_return(&r.event, node));
     let from_now = |then: Timestamp| now.plus_ms(then.ms_since(at));
-    // What cannot be read was refused with the fork's options.
+    // Invalid options were refused together with the fork's options.
     let mock = run.mock().ok().flatten();
     if let Event::NodeStarted {
         work,
@@ -140,7 +144,7 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
             }
             Some(Work::Tool { effect, call, .. }) => {
                 *effect = tool_effect(tenant, run.id(), node, *execution);
-                // Otherwise it keeps its name: what was told of it was copied.
+                // Otherwise it keeps its name, because the events about it were copied.
                 if returned {
                     *call = tool_call_id(run.id(), node, *execution, *attempt as usize);
                 }
@@ -159,15 +163,15 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
         {
             mock::rebase_call(&mut retry.work, mock.as_ref(), now, from_now);
         }
-        if let Event::VerificationRequested(asked) = &mut recorded.event
-            && asked.node == *node
+        if let Event::VerificationRequested(request) = &mut recorded.event
+            && request.node == *node
         {
-            match &mut asked.work {
+            match &mut request.work {
                 Work::Http { effect, .. } => {
-                    *effect = run.verifier_effect_id(ix, &asked.verification_subject)
+                    *effect = run.verifier_effect_id(ix, &request.verification_subject)
                 }
                 Work::Child { child, .. } => {
-                    *child = run.verifier_run_id(ix, &asked.verification_subject)
+                    *child = run.verifier_run_id(ix, &request.verification_subject)
                 }
                 Work::Sleep { .. }
                 | Work::SecretEcho { .. }
@@ -184,7 +188,7 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
     }
 }
 
-/// A node cut off in the middle of what it does at once, and where it started.
+/// A node cut off in the middle of work that is done in one decision, and where it started.
 fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize, Seq)> {
     let state = &run.state.nodes[ix];
     let workers = state.dispatching.iter().flat_map(|d| &d.workers);
@@ -199,13 +203,13 @@ fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize
     Some((ix, log[start].seq))
 }
 
-/// A conversation goes on at once after its node was suspended: it is opened, and the protocol's
-/// test workflows have it out alone.
+/// Whether a conversation was being opened: it continues at once after its node was suspended, and
+/// the protocol's test workflows run it to its end.
 fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix];
     let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
-    let asked = run.state.nodes[ix].suspended.as_ref();
-    let talks = asked.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
+    let open = run.state.nodes[ix].suspended.as_ref();
+    let talks = open.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
     let Some(start) = last_start(log, &node.id) else {
         return false;
     };
@@ -216,7 +220,7 @@ fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     (alone || (talks && !was_answered(log, run, ix))) && log[start..].iter().all(at_once)
 }
 
-/// Whether the node's question had its answer already, though the node had not ended.
+/// Whether the node's interrupt was already answered although the node had not ended.
 fn was_answered(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix].id;
     let since = last_start(log, node).unwrap_or(0);
@@ -244,14 +248,14 @@ pub(super) fn entry(run: &Run, started: &Event) -> NodeEntry {
     }
 }
 
-/// What a fork has to set going again at an open node. Calls and sleeps follow from the state.
+/// What a fork has to start again at an open node. Calls and sleeps follow from the state.
 fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
     let state = &draft.run.state.nodes[ix];
     let Some(cause) = state.last else {
         return;
     };
     if state.verifying.is_some() {
-        // A verdict that was given is heeded by advancing.
+        // Advancing the run acts on an existing verdict.
         if draft.run.awaits_verdict(ix) {
             while draft.run.state.nodes[ix].status == NodeStatus::Suspended {
                 draft.resume_mirror(ix, cause);
@@ -296,19 +300,19 @@ fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
     }
 }
 
-/// Whether an event tells of a tool's answer to a node.
+/// Whether an event is a tool's answer to a node.
 fn is_tool_return(event: &Event, node: &NodeId) -> bool {
-    matches!(event, Event::Agent(fact)
-        if fact.node == *node && matches!(fact.kind, AgentEventKind::ToolReturned { .. }))
+    matches!(event, Event::Agent(agent_event)
+        if agent_event.node == *node && matches!(agent_event.kind, AgentEventKind::ToolReturned { .. }))
 }
 
-/// Whether what was told last of a node is the call it makes.
+/// Whether the newest event of a node is its tool call.
 fn is_tool_call_recorded(draft: &DecisionDraft<'_>, last: Seq) -> bool {
-    let told = draft.drafted().get(log_index(last)).map(|r| &r.event);
-    matches!(told, Some(Event::Agent(fact)) if matches!(fact.kind, AgentEventKind::ToolCalled { .. }))
+    let newest = draft.drafted().get(log_index(last)).map(|r| &r.event);
+    matches!(newest, Some(Event::Agent(agent_event)) if matches!(agent_event.kind, AgentEventKind::ToolCalled { .. }))
 }
 
-/// Whether an open node has no open question any more.
+/// Whether an open node has no open interrupt.
 fn has_no_open_question(draft: &DecisionDraft<'_>, ix: usize) -> bool {
     let state = &draft.run.state.nodes[ix];
     state.retry_at.is_none()

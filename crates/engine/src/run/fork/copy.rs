@@ -1,10 +1,10 @@
-//! The source's events as the fork's own: its request in place of the source's, and its own ids for
-//! what the engine named after the source.
+//! Copies the source's events into the fork. The fork's request replaces the source's, and ids that
+//! the engine derived from the source's id are replaced by the fork's.
 //!
-//! Ids are mapped where they stand, by the type of the place. Data is copied as it is, even where it
-//! holds the source's id: what a person or a service wrote about the source is still about the source.
-//! That goes for ids of artifacts too, which are passed on as data; only the questions that the engine
-//! asks about an artifact of its own naming get that name anew.
+//! Ids are mapped by field, according to its type. Data is copied unchanged, even where it contains
+//! the source's id: what a person or a service wrote about the source is still about the source.
+//! This includes artifact ids, which are passed on as data. Only interrupts about an artifact that
+//! the engine named get the new name.
 
 mod own_id;
 
@@ -42,7 +42,7 @@ pub(super) fn copy_with_own_ids(
     log.map(|mut recorded| {
         if let Event::RunStarted { request, .. } = &mut recorded.event {
             **request = source.request.clone();
-            // What made the source begin did not make the fork begin.
+            // The cause of the source's start is not the cause of the fork's.
             recorded.cause = None;
         }
         if let Some(Cause::External(event)) = &mut recorded.cause {
@@ -56,15 +56,16 @@ pub(super) fn copy_with_own_ids(
     .collect()
 }
 
-/// The fork's ids and keys of questions by the source's. A question of a child is not the run's and
-/// keeps both.
+/// Maps the source's interrupt ids and keys to the fork's. An interrupt of a child does not belong
+/// to the run and keeps both.
 struct InterruptIds<'a> {
     own: OwnId<'a>,
     ids: HashMap<InterruptId, InterruptId>,
     keys: HashMap<String, String>,
-    /// The source's and the fork's name of the conversation a question holds, by the source's id.
+    /// The source's and the fork's name of the conversation of an interrupt, by the source's
+    /// interrupt id.
     conversations: HashMap<InterruptId, (String, String)>,
-    /// The same of the conversation a node held last.
+    /// The same for the conversation a node held last.
     held_by: HashMap<NodeId, (String, String)>,
 }
 
@@ -80,7 +81,7 @@ impl InterruptIds<'_> {
                     id = interrupt_id(fork, node, u32::MAX - round);
                 }
                 self.ids.insert(interrupt.id.clone(), id.clone());
-                let asked = std::mem::replace(&mut interrupt.id, id);
+                let source_id = std::mem::replace(&mut interrupt.id, id);
                 let key = interrupt.key.clone();
                 self.own.map_name(&mut interrupt.key);
                 self.keys.insert(key, interrupt.key.clone());
@@ -90,7 +91,7 @@ impl InterruptIds<'_> {
                     self.apply_key(name);
                     let names = (before, name.clone());
                     self.held_by.insert(node.clone(), names.clone());
-                    self.conversations.insert(asked, names);
+                    self.conversations.insert(source_id, names);
                 }
             }
             Event::NodeSuspended { interrupt, key, .. } => {
@@ -125,7 +126,7 @@ impl InterruptIds<'_> {
                 }
                 self.apply(interrupt);
             }
-            // What a conversation gives is its name, how it ended and its turns.
+            // The outputs of a conversation are its name, how it ended and its turns.
             Event::NodeCompleted { node, outputs, .. } => {
                 let Some((before, now)) = self.held_by.remove(node) else {
                     return;
@@ -155,9 +156,9 @@ impl InterruptIds<'_> {
         }
     }
 
-    /// A conversation ends with the turn that closed it, named after the conversation.
-    fn apply_to_last_turn(&self, asked: &InterruptId, answer: &mut Value) {
-        if let Some((before, now)) = self.conversations.get(asked)
+    /// A conversation ends with the turn that closed it, which is named after the conversation.
+    fn apply_to_last_turn(&self, interrupt: &InterruptId, answer: &mut Value) {
+        if let Some((before, now)) = self.conversations.get(interrupt)
             && let Some(turn) = answer.get_mut("turn")
         {
             own_id::map_message(turn, before, now);
@@ -177,11 +178,11 @@ impl InterruptIds<'_> {
     }
 }
 
-/// ModelCallIds of models under the fork's identity, each key by the recipe of today.
+/// Model call ids under the fork's id; each key is computed with the current formula.
 struct ModelCallIds<'a> {
     tenant: &'a TenantId,
     fork: &'a RunId,
-    /// By node: the execution, and the key of the call under way.
+    /// By node: the execution, and the key of the current call.
     known: HashMap<NodeId, (u32, String)>,
 }
 
@@ -199,9 +200,9 @@ impl ModelCallIds<'_> {
                 let execution = known.map_or(0, |(execution, _)| *execution);
                 self.rename_work(&retry.node, execution, &mut retry.work);
             }
-            Event::ModelAnswered(told) => {
-                if let Some((_, key)) = self.known.get(&told.node) {
-                    told.key.clone_from(key);
+            Event::ModelAnswered(answered) => {
+                if let Some((_, key)) = self.known.get(&answered.node) {
+                    answered.key.clone_from(key);
                 }
             }
             _ => {}

@@ -1,13 +1,13 @@
-//! Forks: a new run that shares the beginning of another.
+//! Forks: new runs that share the beginning of another run's log.
 //!
-//! Events below the fork point are the source's, copied under the same sequence numbers. What
-//! follows comes from execution: a branch goes on for real with the state of that point, a replay
-//! does again what can be done again and repeats what was recorded of the rest. A replay is
-//! decided whole: it ends in the decision that makes it and asks nothing of the world.
+//! Events below the fork point are copied from the source under the same sequence numbers. The
+//! events after it come from execution. A branch continues for real from the state at that point. A
+//! replay repeats what can be repeated and copies the recorded events of the rest. A replay is made
+//! by one decision: it ends in the decision that creates it and performs no effects.
 //!
 //! Invariants:
 //! - The source is only read.
-//! - One decision makes a fork, so one commit does; there is no half-made fork.
+//! - One decision, and so one commit, makes a fork; there is no partial fork.
 //! - A replay has no effects and no timers; two replays of one point differ in nothing but ids.
 
 mod branch;
@@ -26,18 +26,18 @@ use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{Event, ForkMode, RecordedEvent, Reply, RunId, RunRequest, Seq};
 
-/// What a fork is made of.
+/// The input of a fork.
 pub struct ForkSource<'a> {
     /// The source's whole log, as it is stored.
     pub log: &'a [RecordedEvent],
-    /// How the fork is asked for; its `forked_from` says where and how it forks.
+    /// The request for the fork; its `forked_from` says where and how it forks.
     pub request: RunRequest,
-    /// An event as the log keeps it, without what must not be kept. The source's events went
-    /// through it; what a replay does is held against them in the same form.
+    /// Redacts an event as the log stores it. The source's events passed through it, so a replay's
+    /// events are redacted before they are compared with them.
     pub redact: &'a (dyn Fn(&Event) -> Event + Sync),
 }
 
-/// Decides a fork under the id `run_id`. The fork point lies within the source's log.
+/// Decides a fork under the id `run_id`. The fork point must lie within the source's log.
 pub fn fork(
     def: &Arc<Definition>,
     run_id: RunId,
@@ -65,7 +65,7 @@ fn decide_fork(
     }
     problems.extend(def.check_configurable(&source.request.options, cx.work));
     if !problems.is_empty() {
-        // The source's own options were sound.
+        // The source's own options were valid.
         for problem in &mut problems {
             problem.path.insert_str(0, "/runOptionsOverlay");
         }
@@ -85,7 +85,7 @@ fn decide_fork(
 }
 
 impl DecisionDraft<'_> {
-    /// Whether doing the node again gives what it gave.
+    /// Whether executing the node again gives the same result.
     pub(super) fn is_repeatable(&self, ix: usize) -> bool {
         let config = &self.run.def.doc_node(ix).config;
         let declared = config.get("nondeterministic") == Some(&Value::Bool(true));
@@ -93,7 +93,7 @@ impl DecisionDraft<'_> {
     }
 }
 
-/// A place in a log as an index.
+/// A sequence number as an index into a log.
 fn log_index(seq: Seq) -> usize {
     usize::try_from(seq.0).expect("a log in memory is indexed by its sequences")
 }

@@ -1,6 +1,6 @@
-//! A replay: the source's log is followed event by event, in the source's time. What a node did
-//! by itself it does again, and is compared; everything else is repeated as it was recorded. A node
-//! that asked a model does again what followed from the recorded answers ([`models`]).
+//! A replay: follows the source's log event by event, at the source's times. Work that a node did
+//! by itself is executed again and compared; everything else is copied as recorded. A node that
+//! called a model executes again what followed from the recorded answers ([`models`]).
 
 mod models;
 
@@ -43,8 +43,8 @@ pub(super) fn replay<'a>(
     replayer.draft
 }
 
-/// The run after which the source's artifacts are named: they are passed on as data, so what is made
-/// again keeps its name.
+/// The run whose id names the source's artifacts. They are passed on as data, so repeated work
+/// keeps the name.
 fn artifact_owner(draft: &DecisionDraft<'_>, log: &[RecordedEvent]) -> Option<RunId> {
     let named_by_engine = |node: &NodeId| {
         let kind = draft
@@ -77,12 +77,12 @@ struct Replayer<'a, 'b> {
     redact: &'b dyn Fn(&Event) -> Event,
     from: usize,
     next: usize,
-    /// Where each event of the source is in the replay.
+    /// The position in the replay of each event of the source.
     replay_seqs: Vec<Seq>,
 }
 
 impl Replayer<'_, '_> {
-    /// The replay has ended, with its source or before it.
+    /// Whether the replay has ended, with its source or before it.
     fn is_over(&self) -> bool {
         self.draft.run.state.phase.is_terminal()
     }
@@ -109,7 +109,7 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// Where the work ends that begins with this event, if the node can do it again.
+    /// The end of the work that begins with this event, if the node can repeat it.
     fn end_of_work(&self, event: &Event) -> Option<usize> {
         let Event::NodeStarted { node, work, .. } = event else {
             return None;
@@ -123,7 +123,7 @@ impl Replayer<'_, '_> {
         Some((self.next + length + 1).min(self.log.len()))
     }
 
-    /// One event, as it was recorded.
+    /// Copies one event as it was recorded.
     fn copy_event(&mut self) {
         let recorded = &self.log[self.next];
         let cause = match &recorded.cause {
@@ -152,10 +152,11 @@ impl Replayer<'_, '_> {
         self.next += 1;
     }
 
-    /// A node works again. What lies below the fork point is history, whatever it gives now.
+    /// Executes a node again. Events below the fork point are copied, whatever the result is now.
     fn execute_again(&mut self, ix: usize, end: usize) {
         let recorded = &self.log[self.next];
-        // That it started then is a fact; what it gives is found out when it gave it.
+        // The start event is copied with its time; the result is computed at the time the source
+        // had it.
         self.draft.now = self.log[end - 1].at;
         self.reuse_recorded(self.from.max(self.next + 1));
         let entry = entry(&self.draft.run, &recorded.event);
@@ -166,7 +167,7 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// What comes next is told as the source told it, up to `end`.
+    /// Uses the source's events up to `end` in place of drafted ones.
     fn reuse_recorded(&mut self, end: usize) {
         let history = self.log.iter().take(end).skip(self.next);
         self.draft.already_recorded = history.cloned().collect();
@@ -175,26 +176,26 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// Holds what was just done against the source's events up to `end`, and goes on after them.
+    /// Compares the new events with the source's events up to `end`, and continues after them.
     fn compare(&mut self, end: usize) {
         let first = self.first_uncompared();
         let done = &self.draft.drafted()[first..];
-        let told = &self.log[self.next..end];
+        let source = &self.log[self.next..end];
         let differs = |(a, b): (&RecordedEvent, &RecordedEvent)| {
             a.event != b.event && (self.redact)(&a.event) != b.event
         };
-        let different = done.iter().zip(told).position(differs);
+        let different = done.iter().zip(source).position(differs);
         let kind = match different {
             Some(at) => {
-                let same_type = event_kind(&done[at].event) == event_kind(&told[at].event);
+                let same_type = event_kind(&done[at].event) == event_kind(&source[at].event);
                 Some((at, if same_type { "output" } else { "type-mismatch" }))
             }
-            None if done.len() < told.len() => Some((done.len(), "missing")),
-            None if done.len() > told.len() => Some((told.len(), "extra")),
+            None if done.len() < source.len() => Some((done.len(), "missing")),
+            None if done.len() > source.len() => Some((source.len(), "extra")),
             None => None,
         };
         let last = self.draft.run.state.head.unwrap_or(Seq(0));
-        for at in 0..told.len() {
+        for at in 0..source.len() {
             self.replay_seqs.push(Seq((first + at) as u64).min(last));
         }
         let sequence = kind.map(|(at, kind)| (Seq((self.next + at) as u64), kind));
@@ -214,7 +215,7 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// Where what was done last begins among the drafted events.
+    /// The index of the first drafted event that has not been compared.
     fn first_uncompared(&self) -> usize {
         self.replay_seqs.last().map_or(0, |seq| log_index(*seq) + 1)
     }
@@ -224,8 +225,8 @@ impl Replayer<'_, '_> {
         fork.expect("a replay is a fork").run_id.clone()
     }
 
-    /// The source has not ended by itself: what it still waited for has no outcome to repeat, but a
-    /// sleep is over.
+    /// The source did not end by itself: work it still waited for has no result to repeat, except
+    /// that a sleep is over.
     fn end_beyond_source(&mut self) {
         let missing = || {
             let message = "the source recorded no outcome";
@@ -248,8 +249,8 @@ impl Replayer<'_, '_> {
     }
 }
 
-/// A cancel comes from outside and is no part of what the workflow does: a replay goes on where the
-/// source was cancelled. A cancel below the fork point is history and stays.
+/// The log without a cancel. A cancel comes from outside and is not part of the workflow, so a
+/// replay continues where the source was cancelled. A cancel below the fork point is kept.
 fn without_cancel(log: &[RecordedEvent], from: usize) -> &[RecordedEvent] {
     let cancels = |recorded: &RecordedEvent| match &recorded.event {
         Event::RunCancelRequested { .. } | Event::RunCancelled { .. } => true,
@@ -262,11 +263,11 @@ fn without_cancel(log: &[RecordedEvent], from: usize) -> &[RecordedEvent] {
     }
 }
 
-/// The event a critic's verdict is about, where the verdict names one.
+/// The event that a verdict is about, where the verdict names one.
 fn verified_decision_seq(event: &mut Event) -> Option<&mut Seq> {
     let verification_subject = match event {
-        Event::VerificationRequested(asked) => &mut asked.verification_subject,
-        Event::Agent(fact) => match &mut fact.kind {
+        Event::VerificationRequested(request) => &mut request.verification_subject,
+        Event::Agent(agent_event) => match &mut agent_event.kind {
             AgentEventKind::Verified {
                 verification_subject,
                 ..
@@ -281,7 +282,7 @@ fn verified_decision_seq(event: &mut Event) -> Option<&mut Seq> {
     }
 }
 
-/// Whether the event ends what a node does at once.
+/// Whether the event ends the work that a node does in one decision.
 fn settles(event: &Event, node: &NodeId) -> bool {
     match event {
         Event::NodeCompleted { node: n, .. }
@@ -291,7 +292,7 @@ fn settles(event: &Event, node: &NodeId) -> bool {
     }
 }
 
-/// Events of one kind have one name.
+/// Events of one kind have the same discriminant.
 fn event_kind(event: &Event) -> std::mem::Discriminant<Event> {
     std::mem::discriminant(event)
 }

@@ -1,4 +1,4 @@
-//! What agents say: who may say what, in which order, and what their doubts lead to.
+//! Agent events: which node may emit which, in which order, and what a low confidence leads to.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -110,18 +110,18 @@ fn mock_agent_decision_can_be_replaced_by_any_value() {
 
 #[test]
 fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
-    // R-0023-2 (half: the mock agent tells of its calls), R-0023-3 (half: its returns), R-0023-11
+    // R-0023-2 (half: the mock agent emits its calls), R-0023-3 (half: its returns), R-0023-11
     let calls = json!([{"toolId": "a"}, {"toolId": "b"}]);
     let run = RunHarness::started(agent(json!({"mockToolCalls": calls})));
-    let said: Vec<_> = run
+    let emitted: Vec<_> = run
         .log()
         .iter()
         .filter_map(|r| match &r.event {
-            Event::Agent(fact) => Some((r, &fact.kind)),
+            Event::Agent(agent_event) => Some((r, &agent_event.kind)),
             _ => None,
         })
         .collect();
-    for pair in said.chunks(2) {
+    for pair in emitted.chunks(2) {
         let [
             (called, AgentEventKind::ToolCalled { call, .. }),
             (returned, AgentEventKind::ToolReturned { call: same, .. }),
@@ -132,17 +132,17 @@ fn a_tools_return_is_caused_by_its_call_and_shares_its_id() {
         assert_eq!(returned.cause, Some(Cause::Event(called.seq)));
         assert_eq!(call, same);
     }
-    let tools: Vec<&str> = said
+    let tools: Vec<&str> = emitted
         .iter()
-        .filter_map(|(_, said)| match said {
+        .filter_map(|(_, emitted)| match emitted {
             AgentEventKind::ToolCalled { tool, .. } => Some(tool.as_str()),
             _ => None,
         })
         .collect();
     assert_eq!(tools, ["a", "b"], "in their order");
-    let calls: Vec<&str> = said
+    let calls: Vec<&str> = emitted
         .iter()
-        .filter_map(|(_, said)| match said {
+        .filter_map(|(_, emitted)| match emitted {
             AgentEventKind::ToolCalled { call, .. } => Some(call.as_str()),
             _ => None,
         })
@@ -218,7 +218,7 @@ fn low_confidence_agent_waits_until_ratified() {
 
 #[test]
 fn decision_confidence_overrides_the_shorthand() {
-    // R-0023-28 (half: the explicit form is taken and counts)
+    // R-0023-28 (half: the explicit form is accepted and used)
     for (decided, shorthand, status) in [
         (0.9, 0.1, RunStatus::Completed),
         (0.1, 0.9, RunStatus::WaitingApproval),
@@ -316,15 +316,15 @@ fn passthrough_nodes_emit_no_agent_events() {
 #[test]
 fn host_node_types_emit_no_agent_events() {
     // R-0023-7
-    let told = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
+    let body = json!({"agentId": "core.far", "reasoning": "x", "confidence": 0.1});
     let pin = json!({"agentId": "core.near"});
     let mut call = RunHarness::started(
         workflow("conformance-own")
             .http("call", json!({"output": "said"}))
             .with("agent", pin.clone()),
     );
-    call.done("call", json!({"status": 200, "body": told}));
-    let put = json!({"action": "put", "key": "k", "value": told});
+    call.done("call", json!({"status": 200, "body": body}));
+    let put = json!({"action": "put", "key": "k", "value": body});
     let note = RunHarness::started(
         workflow("conformance-own")
             .node("note", "vendor.tandem.memory", put)
@@ -350,8 +350,8 @@ fn work_passing_between_pinned_agents_is_a_handoff() {
     let workflow = pinned(workflow, "c", "core.bob").path("a between b c");
     let mut run = RunHarness::started(workflow);
     let lines = run.lines();
-    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
-    assert_eq!(told, ["core.ann hands off to core.bob"]);
+    let handoffs: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(handoffs, ["core.ann hands off to core.bob"]);
 }
 
 #[test]
@@ -380,20 +380,20 @@ fn worker_of_another_agent_gets_a_handoff() {
     }
     assert_eq!(run.status(), RunStatus::Completed);
     let lines = run.lines();
-    let told: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
-    assert_eq!(told, ["core.ann hands off to core.bob"]);
+    let handoffs: Vec<&String> = lines.iter().filter(|l| l.contains("hands off")).collect();
+    assert_eq!(handoffs, ["core.ann hands off to core.bob"]);
 }
 
 #[test]
 fn reasoning_is_omitted_when_verbosity_is_off() {
-    // R-0023-1 (half: the mock agent reasons)
+    // R-0023-1 (half: the mock agent emits reasoning)
     for (verbosity, emitted) in [("off", 0), ("summary", 1), ("full", 1)] {
         let mut run = RunHarness::new(agent(json!({"mockReasoning": true})))
             .configured(json!({"reasoningVerbosity": verbosity}));
         run.create(json!({}));
         let log = run.log().iter();
-        let said = log.filter(|r| matches!(r.event, Event::Agent(_))).count();
-        assert_eq!(said, emitted, "{verbosity}");
+        let count = log.filter(|r| matches!(r.event, Event::Agent(_))).count();
+        assert_eq!(count, emitted, "{verbosity}");
     }
 }
 
@@ -441,7 +441,7 @@ fn mock_agent_config_is_validated_and_limited_to_conformance_workflows() {
         let problems = refused.expect_err(place);
         assert_eq!(problems[0].path, format!("/nodes/0/config/{place}"));
     }
-    // Taken by earlier versions, and so still read where it is stored.
+    // Accepted by earlier versions, and so still read where it is stored.
     let failed = |details: Value| {
         let error = json!({"error": "e", "message": "m", "details": details});
         json!({"mockToolCalls": [{"toolId": "t", "error": error}]})

@@ -1,4 +1,4 @@
-//! Which questions a run's callback is told of, and until when.
+//! Which interrupts a run announces to its callback, and when it withdraws them.
 
 use super::gates::{answer, gate};
 use super::harness::RunHarness;
@@ -45,10 +45,10 @@ fn question_is_announced_when_asked_and_withdrawn_when_answered() {
         > announce
         ",
     );
-    let told = announced(&run);
+    let announcements = announced(&run);
     let open = run.run().open_questions();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].1, open[0].interrupt.id);
+    assert_eq!(announcements.len(), 1);
+    assert_eq!(announcements[0].1, open[0].interrupt.id);
     run.when(answer("gate", accepted()));
     assert_eq!(announced(&run), []);
 }
@@ -66,18 +66,18 @@ fn a_question_is_announced_once_whatever_else_happens_to_the_run() {
         .node("nap", "core.delay", json!({"delayMs": 60_000}));
     let mut run = with_callback(workflow);
     run.create(json!({}));
-    let told = announced(&run);
-    assert_eq!(told.len(), 1);
+    let announcements = announced(&run);
+    assert_eq!(announcements.len(), 1);
     run.lines();
     let vote = answer("gate", json!({"action": "accept", "voter": "ana"}));
     run.when(vote);
     run.pause(DrainPolicy::Immediate).expect("it runs");
-    assert_eq!(announced(&run), told, "a pause takes back nothing");
-    run.performed(&told[0].0);
+    assert_eq!(announced(&run), announcements, "a pause withdraws nothing");
+    run.performed(&announcements[0].0);
     run.resume().expect("it is paused");
     run.elapse(60_000);
     let again = run.lines().iter().any(|line| line == "> announce");
-    assert!(!again, "it was heard");
+    assert!(!again, "it was delivered");
     run.when(answer("gate", json!({"action": "accept", "voter": "bob"})));
     assert_eq!(run.status(), RunStatus::Completed);
 }

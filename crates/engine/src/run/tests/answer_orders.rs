@@ -1,5 +1,5 @@
-//! Several questions at once, answered in any order, early and late, twice and by timers: whatever
-//! the order, the run ends the same.
+//! Several interrupts at once, answered in any order, early and late, twice and by timers: the run
+//! ends the same in every order.
 
 use super::gates::answer;
 use super::harness::{RunHarness, object};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tandem_record::{Command, NodeId, NodeView, Object, RunStatus, TimerKey};
 
-/// How long one level of a question lasts.
+/// How long one escalation level lasts.
 const LEVEL_MS: u64 = 1000;
 const ROUNDS: u64 = 4;
 
@@ -19,15 +19,15 @@ enum QuestionKind {
     Escalating,
     Reminding,
     Clarification,
-    /// Goes on by itself when its time is up.
+    /// Continues with its default on a timeout.
     Defaulting,
     External,
 }
 
-/// A question, in which round it is answered, and whether it is answered well.
+/// An interrupt, the round in which it is answered, and whether the answer is valid.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    asked: QuestionKind,
+    kind: QuestionKind,
     round: u64,
 }
 
@@ -35,7 +35,7 @@ impl Plan {
     fn config(self) -> (&'static str, Value) {
         let question = json!([{"id": "q", "question": "?"}]);
         let tandem = |policy: Value| json!({"onTimeout": policy});
-        match self.asked {
+        match self.kind {
             QuestionKind::Approval => ("core.approvalGate", json!({})),
             QuestionKind::Escalating => {
                 let level = json!({"approverGroups": ["g"], "timeoutMs": LEVEL_MS});
@@ -72,7 +72,7 @@ impl Plan {
     }
 
     fn answer(self, node: &str) -> Command {
-        match self.asked {
+        match self.kind {
             QuestionKind::Approval | QuestionKind::Escalating | QuestionKind::Reminding => {
                 answer(node, json!({"action": "accept"}))
             }
@@ -86,11 +86,11 @@ impl Plan {
 
 fn workflow_of(plans: &[Plan]) -> WorkflowBuilder {
     let start = workflow("many").noops("root join");
-    let asked = plans.iter().enumerate().fold(start, |workflow, (n, plan)| {
+    let gates = plans.iter().enumerate().fold(start, |workflow, (n, plan)| {
         let (type_id, config) = plan.config();
         workflow.node(&name(n), type_id, config)
     });
-    (0..plans.len()).fold(asked, |workflow, n| {
+    (0..plans.len()).fold(gates, |workflow, n| {
         workflow.path(&format!("root {} join", name(n)))
     })
 }
@@ -99,7 +99,7 @@ fn name(n: usize) -> String {
     format!("q{n}")
 }
 
-/// Plays the plans, in each round in the given order; every answer is given twice.
+/// Runs the plans, in each round in the given order; every answer is given twice.
 fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>) {
     let mut run = RunHarness::started(workflow_of(plans));
     for round in 0..ROUNDS {
@@ -124,7 +124,7 @@ fn play(plans: &[Plan], order: &[usize], alarms: bool) -> (Object, Vec<NodeView>
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let asked = prop_oneof![
+    let kind = prop_oneof![
         Just(QuestionKind::Approval),
         Just(QuestionKind::Escalating),
         Just(QuestionKind::Reminding),
@@ -132,7 +132,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         Just(QuestionKind::Defaulting),
         Just(QuestionKind::External),
     ];
-    (asked, 0..ROUNDS).prop_map(|(asked, round)| Plan { asked, round })
+    (kind, 0..ROUNDS).prop_map(|(kind, round)| Plan { kind, round })
 }
 
 /// Plans, and an order to answer them in.
@@ -153,7 +153,7 @@ proptest! {
     }
 }
 
-/// Events that come before, while or after others wait lead to the same end as well.
+/// Events that arrive before, during or after a wait lead to the same end.
 #[test]
 fn position_of_an_external_event_does_not_matter() {
     let event = |id: &str, n: u32| Command::DeliverEvent {

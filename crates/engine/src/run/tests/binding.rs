@@ -1,10 +1,10 @@
-//! What a node finds on its ports: every kind of binding, edges, expressions.
+//! The values on a node's ports: every kind of binding, edges, expressions.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 
-/// A sink that puts out what one port got, after a node `a` (outputs `n: 1`) and a node `off`
+/// A sink that outputs the value of one port, after a node `a` (outputs `n: 1`) and a node `off`
 /// that never ran.
 fn with_port(binding: Value) -> WorkflowBuilder {
     workflow("ports")
@@ -45,7 +45,8 @@ fn each_kind_of_binding() {
         (variable("nowhere", true), json!({})),
         (variable("nowhere", false), json!("input_unresolved")),
         (connection("a", "n", false), json!({"p": 1})),
-        (connection("a", "other", false), json!({})),
+        (connection("a", "other", true), json!({})),
+        (connection("a", "other", false), json!("input_unresolved")),
         (connection("off", "n", true), json!({})),
         (connection("off", "n", false), json!("input_unresolved")),
         (

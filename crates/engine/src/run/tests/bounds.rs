@@ -1,4 +1,4 @@
-//! Bounds of a run: node executions, duration, and what a caller may ask for.
+//! Limits of a run: node executions, duration, and what a caller may request.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -168,8 +168,8 @@ fn loop_that_nests_its_result_fails_at_the_depth_limit() {
     };
     assert_eq!(error.code, "value_too_deep");
     for recorded in run.log() {
-        let told = serde_json::to_string(recorded).unwrap();
-        let read: Result<tandem_record::RecordedEvent, _> = serde_json::from_str(&told);
+        let text = serde_json::to_string(recorded).unwrap();
+        let read: Result<tandem_record::RecordedEvent, _> = serde_json::from_str(&text);
         assert_eq!(read.unwrap(), *recorded);
     }
 }

@@ -24,7 +24,7 @@ fn triage(error_route: bool) -> WorkflowBuilder {
     if error_route {
         workflow.ruled("urgent", "alarm", "any_failed")
     } else {
-        // Without its edge the alarm would be a root of its own.
+        // Without its edge the alarm would be a root.
         workflow.edge("join", "alarm", json!({}))
     }
 }

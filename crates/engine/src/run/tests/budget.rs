@@ -1,4 +1,4 @@
-//! Bytes: what one event, one decision and one run may hold, and how a run ends that wants more.
+//! Limits in bytes of one event, one decision and one run, and how a run ends that exceeds them.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -17,7 +17,7 @@ fn expression(text: &str) -> Value {
     json!({"type": "expression", "expression": text})
 }
 
-/// Nodes one after the other, each of which shows the input again.
+/// A chain of nodes, each of which outputs the input again.
 fn passed_on(nodes: usize) -> WorkflowBuilder {
     let ids: Vec<String> = (0..nodes).map(|n| format!("n{n}")).collect();
     let workflow = workflow("passed-on").variable("v", json!({}));
@@ -28,16 +28,16 @@ fn passed_on(nodes: usize) -> WorkflowBuilder {
     workflow.path(&ids.join(" "))
 }
 
-/// Goes on until the run waits or ends; the text each decision drafted, the first one's without the
-/// start.
+/// Continues until the run waits or ends. Returns the text that each decision drafted; that of the
+/// first without the start event.
 fn drafts(run: &mut RunHarness, inputs: Value) -> Vec<usize> {
     let mut drafts = Vec::new();
-    let mut told = 1;
+    let mut seen = 1;
     run.create(inputs);
     loop {
-        let new = &run.log()[told..];
+        let new = &run.log()[seen..];
         drafts.push(new.iter().map(|r| Size::of(&r.event).text).sum());
-        told = run.log().len();
+        seen = run.log().len();
         let mut waiting = run.outbox().map(|effect| effect.id.clone());
         let next = waiting.find(|id| id.as_str().starts_with("continue:"));
         drop(waiting);
@@ -61,7 +61,7 @@ fn run_over_its_state_budget_fails_with_run_state_too_large() {
     assert_eq!(run.status(), RunStatus::Failed);
     assert_eq!(code(&run), Some("run_state_too_large"));
     let held = Size::of(run.run().state()).memory;
-    // Up to what is drafted between two looks, and a node's worth.
+    // At most what is drafted between two checks, plus one node.
     assert!(held < (2 * KIB + 512) * KIB, "{held}");
     let failed = run.log().iter();
     let failed = failed.filter(|r| matches!(r.event, Event::RunFailed { .. }));
@@ -175,8 +175,11 @@ fn calling(inputs: usize, outputs: usize) -> RunHarness {
 fn child_with_oversized_inputs_is_refused() {
     let run = calling(40, 0);
     assert_eq!(run.created_children().count(), 0);
-    let told = run.outbox().find(|e| e.id.as_str().starts_with("unborn:"));
-    assert!(told.is_some(), "its node hears that there is no child");
+    let notification = run.outbox().find(|e| e.id.as_str().starts_with("unborn:"));
+    assert!(
+        notification.is_some(),
+        "its node is notified that there is no child"
+    );
     assert_eq!(calling(2, 0).created_children().count(), 1);
 }
 
@@ -208,7 +211,7 @@ fn tracked_size_is_never_less_than_the_state() {
     );
 }
 
-/// What no decision may exceed: the part that may be drafted, and what one more step may add.
+/// The limit no decision may exceed: the draft limit, and what one more step may add.
 fn ceiling(limits: &Limits) -> usize {
     limits.max_decision_bytes + 8 * limits.max_event_bytes
 }
@@ -274,7 +277,7 @@ fn growing(steps: &[Grows], times: u64) -> WorkflowBuilder {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever a document does with an input of bounded size.
+    /// For every document with an input of limited size.
     #[test]
     fn decisions_and_runs_stay_within_their_budgets(
         steps in proptest::collection::vec(grows(), 1..6),

@@ -1,5 +1,5 @@
-//! What causes what where agents decide and people answer: each event points at the one that made
-//! it, and every question has a name of its own.
+//! Causes of events where agents decide and people answer: each event names the one that caused it,
+//! and every interrupt has its own id.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -16,7 +16,7 @@ fn low_confidence_decision() -> Value {
     json!({"kind": "next-worker", "nextWorkerIds": ["one"], "confidence": 0.1})
 }
 
-/// A supervisor that decides as planned, where doubts are put as a question of this kind.
+/// A supervisor with planned decisions; a low confidence opens an interrupt of this kind.
 fn deciding(plan: Value, dispatch: Value, kind: &str) -> RunHarness {
     let mut run = staged(supervised(plan, dispatch));
     run.agents = AgentPolicy::new(None, Some(kind)).expect("a known kind");
@@ -24,25 +24,26 @@ fn deciding(plan: Value, dispatch: Value, kind: &str) -> RunHarness {
     run
 }
 
-/// The first words of an event's line: its name and whom it is about.
+/// The first words of an event's line: its name and its subject.
 fn named(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().take(2).collect();
     words.join(" ")
 }
 
-/// Events of one name, each with the event it was caused by.
+/// Events of one name, each with the event that caused it.
 fn links(run: &RunHarness, name: &str) -> Vec<(String, String)> {
     let log = run.log();
-    let told = log.iter().map(|r| (named(&lines::event(r)), &r.cause));
-    let told = told.filter(|(line, _)| line == name);
-    told.map(|(line, cause)| match cause {
-        Some(Cause::Event(seq)) => {
-            let at = usize::try_from(seq.0).expect("small");
-            (line, named(&lines::event(&log[at])))
-        }
-        other => panic!("{line} is caused by {other:?}"),
-    })
-    .collect()
+    let events = log.iter().map(|r| (named(&lines::event(r)), &r.cause));
+    let events = events.filter(|(line, _)| line == name);
+    events
+        .map(|(line, cause)| match cause {
+            Some(Cause::Event(seq)) => {
+                let at = usize::try_from(seq.0).expect("small");
+                (line, named(&lines::event(&log[at])))
+            }
+            other => panic!("{line} is caused by {other:?}"),
+        })
+        .collect()
 }
 
 #[track_caller]
@@ -96,11 +97,11 @@ fn approvals_and_clarifications_emit_both_request_events() {
         let about = |line: &String| {
             let name = line.split_whitespace().next().unwrap_or_default();
             let prefixes = ["interrupt.", "approval.", "clarification."];
-            let told = prefixes.iter().any(|prefix| name.starts_with(prefix));
-            told || ["node.suspended", "node.resumed"].contains(&name)
+            let listed = prefixes.iter().any(|prefix| name.starts_with(prefix));
+            listed || ["node.suspended", "node.resumed"].contains(&name)
         };
         let lines = run.lines();
-        let told: Vec<String> = lines
+        let names: Vec<String> = lines
             .iter()
             .filter(|l| about(l))
             .map(|l| named(l))
@@ -113,8 +114,8 @@ fn approvals_and_clarifications_emit_both_request_events() {
             "interrupt.resolved",
             "node.resumed",
         ];
-        assert_eq!(told, expected.map(|name| format!("{name} send")));
-        // The answer is an answer to the question.
+        assert_eq!(names, expected.map(|name| format!("{name} send")));
+        // The interrupt causes the answer.
         for name in [older[0], older[1], "interrupt.resolved"] {
             caused(&run, &format!("{name} send"), &["interrupt.requested send"]);
         }
@@ -180,7 +181,7 @@ fn ask_user_node_completion_is_caused_by_the_decision() {
 fn two_questions_of_one_execution_have_two_ids() {
     let prompts = json!({"kind": "ask-user", "prompt": "p?"});
     let edit = json!({"action": "edit-accept", "editedArtifactData": prompts});
-    // What was given instead counts as a decision of the plan.
+    // The replacement counts as a decision of the plan.
     let again = json!([
         low_confidence_decision(),
         terminate(),
@@ -196,20 +197,20 @@ fn two_questions_of_one_execution_have_two_ids() {
         for value in [edit.clone(), close.clone(), edit.clone(), close] {
             run.when(answer("send", value));
         }
-        let asked = run.log().iter().filter_map(|r| match &r.event {
+        let interrupts = run.log().iter().filter_map(|r| match &r.event {
             Event::InterruptRequested { interrupt, .. } => Some((**interrupt).clone()),
             _ => None,
         });
-        let asked: Vec<_> = asked.collect();
-        let keys: Vec<&str> = asked.iter().map(|i| i.key.as_str()).collect();
+        let interrupts: Vec<_> = interrupts.collect();
+        let keys: Vec<&str> = interrupts.iter().map(|i| i.key.as_str()).collect();
         let numbered = (1..=4).map(|n| format!("run-1:send:{n}"));
         assert_eq!(keys, numbered.collect::<Vec<_>>(), "{routing}");
-        let ids: BTreeSet<_> = asked.iter().map(|i| &i.id).collect();
-        assert_eq!(ids.len(), asked.len(), "{routing}");
+        let ids: BTreeSet<_> = interrupts.iter().map(|i| &i.id).collect();
+        assert_eq!(ids.len(), interrupts.len(), "{routing}");
         if routing == "conversation" {
-            assert_eq!(asked[1].data["conversationId"], keys[1]);
+            assert_eq!(interrupts[1].data["conversationId"], keys[1]);
         }
-        // The second of each turn is asked because of the decision given instead.
+        // The second interrupt of each iteration is caused by the replacement decision.
         let causes = ["escalated 0.1<0.5", "decided lead"];
         let causes: Vec<&str> = causes.into_iter().cycle().take(4).collect();
         caused(&run, "interrupt.requested send", &causes);
@@ -227,23 +228,23 @@ fn fork_questions_have_their_own_ids() {
         low_confidence_decision()
     ]);
     let mut run = deciding(plan, dispatch, "approval");
-    let said = json!({"answers": {"answer": "a"}});
-    for value in [edit.clone(), said, edit] {
+    let answers = json!({"answers": {"answer": "a"}});
+    for value in [edit.clone(), answers, edit] {
         run.when(answer("send", value));
     }
     for from in 1..=run.log().len() as u64 {
         let fork = run.fork(ForkMode::Branch, from);
-        let asked = fork.log().iter().filter_map(|r| match &r.event {
+        let interrupts = fork.log().iter().filter_map(|r| match &r.event {
             Event::InterruptRequested { interrupt, .. } => {
                 Some((interrupt.id.clone(), interrupt.key.clone()))
             }
             _ => None,
         });
-        let asked: Vec<_> = asked.collect();
-        let ids: BTreeSet<_> = asked.iter().map(|(id, _)| id).collect();
-        assert_eq!(ids.len(), asked.len(), "from {from}: {asked:?}");
-        let keys: BTreeSet<_> = asked.iter().map(|(_, key)| key).collect();
-        assert_eq!(keys.len(), asked.len(), "from {from}: {asked:?}");
+        let interrupts: Vec<_> = interrupts.collect();
+        let ids: BTreeSet<_> = interrupts.iter().map(|(id, _)| id).collect();
+        assert_eq!(ids.len(), interrupts.len(), "from {from}: {interrupts:?}");
+        let keys: BTreeSet<_> = interrupts.iter().map(|(_, key)| key).collect();
+        assert_eq!(keys.len(), interrupts.len(), "from {from}: {interrupts:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::{DrainPolicy, RunStatus};
 
-/// A writer after `naps`, and `react → after` fired by what it writes.
+/// A writer after `naps`, and `react → after` fired by its write.
 fn reacting(debounce_ms: u64) -> WorkflowBuilder {
     workflow("reacting")
         .channel("c", json!({"reducer": "append"}))
@@ -123,7 +123,7 @@ fn writes_downstream_of_a_trigger_do_not_fire_it_again() {
     );
 }
 
-/// Two triggers that fire each other for ever.
+/// Two triggers that fire each other forever.
 fn ping_pong() -> WorkflowBuilder {
     workflow("ping-pong")
         .settings(json!({"maxLoopbackIterations": 2}))

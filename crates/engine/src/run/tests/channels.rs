@@ -1,4 +1,4 @@
-//! Channels: every reducer, ageing, bounds, access, schemas.
+//! Channels: every reducer, expiry, limits, access, schemas.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};

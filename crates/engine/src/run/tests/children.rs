@@ -1,4 +1,4 @@
-//! Sub-workflows: what goes down, what comes back, and how the parent takes it.
+//! Sub-workflows: inputs, outputs, and how the parent handles the end of a child.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -52,7 +52,7 @@ fn child_cancelled_by_the_decision_that_creates_it_ends_at_once() {
             > start child {} erased=[] given up
         "#,
     );
-    assert_eq!(run.outbox().count(), 0, "nobody is left to cancel");
+    assert_eq!(run.outbox().count(), 0, "no child is left to cancel");
 }
 
 #[test]

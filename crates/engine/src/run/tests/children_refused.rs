@@ -1,4 +1,4 @@
-//! Children that cannot be: unknown, recursive, too deep, or not served here.
+//! Children that cannot be created: unknown, recursive, too deep, or not provided by this host.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};

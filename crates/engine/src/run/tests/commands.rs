@@ -1,4 +1,4 @@
-//! What can happen to a run on harness, in a word each.
+//! Short names for the commands that a run in the harness receives.
 
 use super::harness::{RunHarness, object};
 use crate::run::Refusal;
@@ -28,7 +28,7 @@ impl RunHarness {
         self.try_when(Command::Resume { reason: None })
     }
 
-    /// The world answered a node's call.
+    /// A node's call returned.
     pub(super) fn done(&mut self, node: &str, outputs: Value) -> Reply {
         let effect = self.effect_of(node);
         let outputs = object(outputs);

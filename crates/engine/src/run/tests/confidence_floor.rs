@@ -1,4 +1,5 @@
-//! Decisions nobody trusts: held, announced, asked about, and never carried out in silence.
+//! Decisions below the confidence floor: they are held, recorded, put to a person, and never
+//! carried out without an answer.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -27,7 +28,7 @@ fn started_workers(run: &RunHarness) -> usize {
 
 #[test]
 fn decision_below_the_floor_is_escalated_and_held() {
-    // R-0039-2, R-0039-3 (half: one a supervisor made), R-0039-9
+    // R-0039-2, R-0039-3 (half: a decision of a supervisor), R-0039-9
     // R-0039-10 (half: a decision to end names no worker)
     let plan = json!([unsure(workers(&["one"]), 0.49)]);
     let mut run = deciding(plan, AgentPolicy::default());
@@ -59,7 +60,7 @@ fn decision_below_the_floor_is_escalated_and_held() {
 
 #[test]
 fn confidence_at_the_floor_or_absent_is_not_escalated() {
-    // R-0039-1 (half: what is within is taken), R-0039-12, R-0039-13
+    // R-0039-1 (half: values in the range are accepted), R-0039-12, R-0039-13
     for decision in [
         unsure(workers(&["one"]), 0.5),
         unsure(workers(&["one"]), 1.0),
@@ -74,7 +75,7 @@ fn confidence_at_the_floor_or_absent_is_not_escalated() {
 
 #[test]
 fn a_confidence_is_a_number_from_zero_to_one() {
-    // R-0039-1 (half: what is outside is refused)
+    // R-0039-1 (half: values outside the range are refused)
     for bad in [json!(-0.1), json!(1.1), json!("sure")] {
         let mut decision = workers(&["one"]);
         decision["confidence"] = bad.clone();
@@ -114,7 +115,7 @@ fn an_operator_may_raise_the_floor_and_a_run_may_not_lower_it() {
 #[test]
 fn escalation_uses_the_configured_kind_and_its_status() {
     // R-0044-3, R-0044-4, R-0044-5, R-0044-6, R-0044-9 (half: the status follows from the kind)
-    // R-0044-11 (half: each kind goes with its meaning)
+    // R-0044-11 (half: each kind keeps its meaning)
     use EscalationKind::{Clarify, Escalate};
     use RunStatus::{WaitingApproval, WaitingClarification};
     let own = "x-host-tandem-doubt";
@@ -134,11 +135,11 @@ fn escalation_uses_the_configured_kind_and_its_status() {
         let view = run.run().view();
         assert_eq!(view.interrupts[0].interrupt.kind, opened);
         assert_eq!(view.status, status);
-        let told = run.log().iter().find_map(|r| match &r.event {
+        let escalated = run.log().iter().find_map(|r| match &r.event {
             Event::ConfidenceEscalated { kind, .. } => Some(*kind),
             _ => None,
         });
-        assert_eq!(told, Some(meaning), "{kind:?}");
+        assert_eq!(escalated, Some(meaning), "{kind:?}");
     }
 }
 
@@ -217,7 +218,7 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
         )
     };
     let nobody = json!({"kind": "next-worker", "nextWorkerIds": []});
-    // Told where it was said.
+    // The error is reported at its path.
     for (value, place) in [
         (edit(nobody.clone()), "/editedArtifactData/nextWorkerIds"),
         (
@@ -229,6 +230,21 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
             edit(json!({"kind": "terminate", "successCriteria": [{"key": "", "met": true}]})),
             "/editedArtifactData/successCriteria/0/key",
         ),
+        (
+            answer(
+                "send",
+                json!({"action": "accept", "editedArtifactData": terminate()}),
+            ),
+            "/editedArtifactData",
+        ),
+        (
+            answer("send", json!({"action": "accept", "decision": terminate()})),
+            "/decision",
+        ),
+        (
+            answer("send", json!({"ratified": true, "decision": terminate()})),
+            "/decision",
+        ),
     ] {
         match run.try_when(value) {
             Err(Refusal::Invalid(problems)) => {
@@ -239,11 +255,11 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
     }
     assert_eq!(run.status(), RunStatus::WaitingApproval, "it stays open");
     let mut run = run.given();
-    // R-0039-3 (half: one typed by a person): whoever edits it has ratified it; that it is below the
-    // floor is on record all the same.
+    // R-0039-3 (half: a decision by a person): the edit ratifies the decision. A confidence below
+    // the floor is still recorded.
     run.when(edit(unsure(workers(&["two"]), 0.2)));
     let lines = run.lines();
-    let told: Vec<&str> = lines
+    let events: Vec<&str> = lines
         .iter()
         .map(String::as_str)
         .filter(|l| {
@@ -257,7 +273,7 @@ fn held_decision_can_be_replaced_by_a_valid_decision() {
         "escalated 0.2<0.5 two",
         "dispatch.began two",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events, expected);
     let newest = |wanted: fn(&Event) -> bool| {
         let mut log = run.log().iter();
         log.rfind(|recorded| wanted(&recorded.event))
@@ -278,8 +294,8 @@ fn question_about_a_held_decision_shows_its_reasoning() {
     let mut run = staged(workflow);
     run.create(json!({}));
     let decision = unsure(workers(&["one"]), 0.2);
-    let said = json!({"decision": decision, "reasoning": "I am only guessing."});
-    run.done("lead", json!({"status": 200, "body": said}));
+    let body = json!({"decision": decision, "reasoning": "I am only guessing."});
+    run.done("lead", json!({"status": 200, "body": body}));
     assert_eq!(run.status(), RunStatus::WaitingApproval);
     let shown = run.run().view().interrupts[0].interrupt.data["description"].clone();
     assert!(
@@ -316,8 +332,9 @@ fn supervisor_can_ask_the_user_or_request_approval() {
     let mut run = staged(workflow);
     run.create(json!({}));
     assert_eq!(run.status(), RunStatus::WaitingInput);
-    let asked = run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
-    assert_eq!(asked, "Which city?");
+    let question =
+        run.run().view().interrupts[0].interrupt.data["questions"][0]["question"].clone();
+    assert_eq!(question, "Which city?");
     let wrong = run.try_when(answer("send", json!({"answers": {"answer": 7}})));
     assert!(matches!(wrong, Err(Refusal::Invalid(_))), "{wrong:?}");
     run.when(answer("send", json!({"answers": {"answer": "Gdańsk"}})));

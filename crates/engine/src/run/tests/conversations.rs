@@ -1,4 +1,4 @@
-//! Questions that are talked over.
+//! Conversations with people.
 
 use super::gates::answer;
 use super::harness::RunHarness;

@@ -1,5 +1,5 @@
-//! Who decided: what is recorded of them, how their voices count, and that a denial is a fact that
-//! leaves the question open.
+//! Deciders: what is recorded about them, how their votes count, and that a denial is recorded and
+//! leaves the interrupt open.
 
 use super::gates::{answer, gate};
 use super::harness::RunHarness;
@@ -118,17 +118,17 @@ fn delegate_and_delegator_share_one_vote() {
     let own = |who: &str| (who.to_owned(), None);
     let cast = [
         (("ben", None), vec![own("ben")]),
-        // Acting for another uses up one's own voice.
+        // Acting for another person uses one's own vote.
         (
             ("ben", Some("ana")),
             vec![("ana".to_owned(), Some("ben".to_owned()))],
         ),
-        // The same hands for somebody else are still the same hands.
+        // The same delegate, now for another person, still has one vote.
         (
             ("ben", Some("eva")),
             vec![("eva".to_owned(), Some("ben".to_owned()))],
         ),
-        // The one acted for speaks for themselves, and the hands are free again.
+        // The delegator votes in person, and the delegate may vote again.
         (("eva", None), vec![own("eva")]),
         (("ben", None), vec![own("eva"), own("ben")]),
         (("ben", None), vec![own("eva"), own("ben")]),

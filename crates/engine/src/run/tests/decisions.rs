@@ -1,4 +1,4 @@
-//! Decisions as such: cut short, repeated, and asked for what they cannot know yet.
+//! Decisions in general: split, repeated, and stopped for a lookup.
 
 use super::harness::{NoMemory, RunHarness};
 use super::workflow_builder::workflow;

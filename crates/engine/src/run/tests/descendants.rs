@@ -1,11 +1,11 @@
-//! The bound on runs a run brings about, over all levels.
+//! The limit of descendants of a run, over all levels.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
 use tandem_record::{ChildOutcome, Object, RunId, RunStatus};
 
-/// A workflow that calls another one at several nodes, side by side or one after the other.
+/// A workflow that calls another one at several nodes, in parallel or one after the other.
 fn calls(id: &str, child: &str, times: usize, chained: bool) -> WorkflowBuilder {
     let nodes: Vec<String> = (0..times).map(|n| format!("c{n}")).collect();
     let calls = nodes.iter().fold(workflow(id), |workflow, node| {
@@ -28,11 +28,11 @@ fn ended(child: &RunId, unused: u64) -> ChildOutcome {
     }
 }
 
-/// Each child created and not heard of: its node, its id, what it was granted.
+/// Each child that was created and has not reported: its node, its id, its allowance.
 fn granted(run: &RunHarness) -> Vec<(String, RunId, u64)> {
     let new_children = run.created_children().map(|new_child| {
         let parent = new_child.request.parent.as_ref().unwrap();
-        let granted = parent.descendants.expect("every child is told");
+        let granted = parent.descendants.expect("every child has an allowance");
         (parent.node_id.to_string(), new_child.child.clone(), granted)
     });
     let mut new_children: Vec<_> = new_children.collect();
@@ -90,12 +90,12 @@ fn remaining_allowance_is_shared_and_unused_part_returns() {
         shares.push(share);
         run.child_reports(&node, ended(&child, unused));
     }
-    // All that a child did not use can be used by the next one.
+    // The next child can use everything that a child did not use.
     assert_eq!(shares, [25, 36, 60]);
     assert_eq!(run.status(), RunStatus::Completed);
 }
 
-/// Starts all it can at every level; how many runs came of it.
+/// Starts as many runs as possible at every level; returns how many were started.
 fn run_tree(levels: usize, width: usize, allowance: Option<u64>, limit: u64) -> u64 {
     let (own, next) = (
         format!("level{levels}"),
@@ -128,7 +128,7 @@ fn run_tree(levels: usize, width: usize, allowance: Option<u64>, limit: u64) -> 
 
 #[test]
 fn run_tree_that_starts_all_it_can_stays_within_the_limit() {
-    // Without a bound 4 + 16 + 64 + 256 + 1024.
+    // Without a limit 4 + 16 + 64 + 256 + 1024.
     for limit in [1, 7, 50, 300] {
         let total = run_tree(5, 4, None, limit);
         assert!(total <= limit, "{total} of {limit}");

@@ -1,4 +1,4 @@
-//! Events from outside: waited for, too early, repeated, too many.
+//! External events: expected, too early, repeated, too many.
 
 use super::harness::{RunHarness, object};
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -31,7 +31,7 @@ fn external_event_outcome(reply: Reply) -> ExternalEventOutcome {
     }
 }
 
-/// Naps first, so that events can come before the wait opens.
+/// Sleeps first, so that events can arrive before the wait opens.
 fn later() -> RunHarness {
     let build = waits("ext", 7)(workflow("later").delay("nap", 100));
     RunHarness::started(build.path("nap ext")).given()

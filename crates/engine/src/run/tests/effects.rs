@@ -1,4 +1,4 @@
-//! Answers of the world, wanted and unwanted.
+//! Results of effects, expected and unexpected.
 
 use super::harness::{RunHarness, object};
 use super::workflow_builder::{WorkflowBuilder, workflow};

@@ -1,5 +1,5 @@
-//! Who may speak as an agent, what the hooks of conformance tests make them say, and where an agent
-//! elsewhere says its decision comes from.
+//! Which nodes may emit agent events, what the hooks of conformance tests emit, and the causes that
+//! agents on other hosts report.
 
 use super::harness::RunHarness;
 use super::supervising::{staged, terminate, workers};
@@ -19,7 +19,7 @@ fn mock(config: Value) -> WorkflowBuilder {
     workflow("conformance-agent").node("act", MOCK, config)
 }
 
-/// A supervisor that asks somebody behind an endpoint.
+/// A supervisor that calls an endpoint.
 fn asking(id: &str, more: Value) -> WorkflowBuilder {
     let mut config = json!({"endpoint": {"url": "http://brain.test/"}});
     let more = more.as_object().expect("a configuration").clone();
@@ -39,7 +39,7 @@ fn started(workflow: WorkflowBuilder) -> RunHarness {
 fn agent_events(run: &RunHarness) -> Vec<(Option<Cause>, AgentEventKind)> {
     let log = run.log().iter();
     log.filter_map(|r| match &r.event {
-        Event::Agent(fact) => Some((r.cause.clone(), fact.kind.clone())),
+        Event::Agent(agent_event) => Some((r.cause.clone(), agent_event.kind.clone())),
         _ => None,
     })
     .collect()
@@ -115,9 +115,9 @@ fn every_agent_event_kind() -> Vec<(&'static str, AgentEventKind)> {
 
 #[test]
 fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
-    // R-0023-1 (half: nobody else may), R-0023-2 (half: nobody else may)
-    // R-0023-3 (half: nobody else may), R-0023-5 (half: nobody else may)
-    // R-0023-4 (half: no node but the mock agent by itself)
+    // R-0023-1 (half: no other node may), R-0023-2 (half: no other node may)
+    // R-0023-3 (half: no other node may), R-0023-5 (half: no other node may)
+    // R-0023-4 (half: no other node emits it by itself)
     let chat = json!({"provider": "acme", "userPrompt": "hi"});
     let put = json!({"action": "put", "key": "k", "value": 1});
     let workflow = asking("conformance-all", json!({}))
@@ -136,10 +136,10 @@ fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
         let emitter = run.run().agent_emitter(ix);
         let speech = every_agent_event_kind().into_iter();
         speech
-            .filter(|(_, said)| {
+            .filter(|(_, kind)| {
                 emitter
                     .as_ref()
-                    .is_some_and(|emitter| emitter.may_emit(said))
+                    .is_some_and(|emitter| emitter.may_emit(kind))
             })
             .map(|(name, _)| name)
             .collect()
@@ -149,7 +149,8 @@ fn node_type_emits_only_the_agent_events_it_is_authorized_for() {
     let all = every_agent_event_kind().into_iter().map(|(name, _)| name);
     let all: Vec<&str> = all.filter(|name| *name != "verified").collect();
     assert_eq!(may("mock"), all);
-    // A dispatch node and the engine at a pin hand over in their own names; see `hands off` lines.
+    // A dispatch node and the engine at a pin emit handoffs in their own names; see `hands off`
+    // lines.
     for silent in ["send", "same", "gate", "chat", "note", "call", "noop"] {
         assert!(may(silent).is_empty(), "{silent}");
     }
@@ -214,21 +215,21 @@ fn a_mock_agent_decides_once_by_either_key() {
         (json!({"mockConfidence": 0.1}), Some(0.1)),
     ] {
         let run = RunHarness::started(mock(config.clone()));
-        let told = agent_events(&run);
+        let events = agent_events(&run);
         let [
             (
                 _,
                 AgentEventKind::Decided {
                     decision,
-                    confidence: told,
+                    confidence: decided,
                     ..
                 },
             ),
-        ] = told.as_slice()
+        ] = events.as_slice()
         else {
-            panic!("{config}: {told:?}");
+            panic!("{config}: {events:?}");
         };
-        assert_eq!(*told, confidence, "{config}");
+        assert_eq!(*decided, confidence, "{config}");
         assert!(!decision.is_null(), "{config}");
     }
     assert!(agent_events(&RunHarness::started(mock(json!({})))).is_empty());
@@ -248,9 +249,9 @@ fn mock_confidence_overrides_live_confidence() {
             body["confidence"] = json!(live);
         }
         run.done("lead", json!({"status": 200, "body": body}));
-        let told = agent_events(&run);
-        let [(_, AgentEventKind::Decided { confidence, .. })] = told.as_slice() else {
-            panic!("{told:?}");
+        let events = agent_events(&run);
+        let [(_, AgentEventKind::Decided { confidence, .. })] = events.as_slice() else {
+            panic!("{events:?}");
         };
         assert_eq!(*confidence, Some(hook), "said {live:?}");
         assert_eq!(run.status(), status, "{live:?} and {hook}");
@@ -279,7 +280,7 @@ fn pending_decision_is_used_without_calling_the_live_agent() {
 
 #[test]
 fn what_the_published_schema_allows_of_a_mock_agent_is_accepted() {
-    // R-0023-19 (half: what the schema allows is taken)
+    // R-0023-19 (half: what the schema allows is accepted)
     let call = json!({"toolId": "t", "arguments": {"a": 1}, "result": [1], "durationMs": 2.0});
     let failed = json!({"error": "e", "message": "m", "details": {}});
     let table = [
@@ -316,7 +317,7 @@ fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
     let error = json!({"error": "quota", "message": "no more"});
     let call = json!({"toolId": "t", "result": 2, "error": error, "durationMs": 3.0});
     let run = RunHarness::started(mock(json!({"mockToolCalls": [call]})));
-    let told = agent_events(&run);
+    let events = agent_events(&run);
     let Some((
         _,
         AgentEventKind::ToolReturned {
@@ -325,9 +326,9 @@ fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
             duration_ms,
             ..
         },
-    )) = told.last()
+    )) = events.last()
     else {
-        panic!("{told:?}");
+        panic!("{events:?}");
     };
     assert_eq!(outcome, &None);
     assert_eq!(error.as_ref().map(|e| e.code.as_str()), Some("quota"));
@@ -336,7 +337,7 @@ fn failed_tool_call_has_no_outcome_and_integers_stay_integers() {
 
 #[test]
 fn tool_server_return_is_caused_by_its_call() {
-    // R-0023-2 (half: a tool node tells of its call), R-0023-3 (half: the return of a tool node)
+    // R-0023-2 (half: a tool node emits its call), R-0023-3 (half: the return of a tool node)
     let mut run = RunHarness::started(caller(workflow("one"), "t", json!({})));
     run.done("t", result("fine", false));
     let calls: Vec<Seq> = run
@@ -347,14 +348,14 @@ fn tool_server_return_is_caused_by_its_call() {
         )
         .map(|r| r.seq)
         .collect();
-    let told = agent_events(&run);
-    let [_, (cause, AgentEventKind::ToolReturned { .. })] = told.as_slice() else {
-        panic!("{told:?}");
+    let events = agent_events(&run);
+    let [_, (cause, AgentEventKind::ToolReturned { .. })] = events.as_slice() else {
+        panic!("{events:?}");
     };
     assert_eq!(*cause, Some(Cause::Event(calls[0])));
 }
 
-/// What led to each decision of a run whose agent says `causation`.
+/// The cause of each decision of a run whose agent reports `causation`.
 fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Vec<Option<Cause>> {
     let mut run = staged(asking("far", json!({})));
     run.agents = policy;
@@ -366,7 +367,7 @@ fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Ve
     run.done("lead", json!({"status": 200, "body": body}));
     let log = run.log().iter();
     log.filter(|r| match &r.event {
-        Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Decided { .. }),
+        Event::Agent(agent_event) => matches!(agent_event.kind, AgentEventKind::Decided { .. }),
         Event::OrchestratorDecided { .. } => true,
         _ => false,
     })
@@ -377,7 +378,7 @@ fn causes(policy: AgentPolicy, causation: &Value, confidence: Option<f64>) -> Ve
 #[test]
 fn foreign_decision_names_the_event_and_the_host() {
     // R-0040-2 (half: an event of this host is named without it)
-    // R-0040-3 (half: a decision an agent elsewhere made)
+    // R-0040-3 (half: a decision of an agent on another host)
     // R-0040-17 (half: no such cause is recorded below version three)
     let here = || AgentPolicy::default().with_host_id("near");
     let far = json!({"hostId": "far.example/runtime", "eventId": "run-7:3"});
@@ -389,13 +390,27 @@ fn foreign_decision_names_the_event_and_the_host() {
     let stated = causes(here(), &far, Some(0.9));
     assert_eq!(stated[0], Some(foreign), "the first of the two");
     assert!(matches!(stated[1], Some(Cause::Event(_))), "{stated:?}");
-    let ours = json!({"hostId": "near", "eventId": "run-7:3"});
-    let external = Cause::External("run-7:3".to_owned());
-    assert_eq!(causes(here(), &ours, None), [Some(external)]);
+    // Of this host: the first event of the run that asks, and events that are not in its log.
+    let named = |event: &str| json!({"hostId": "near", "eventId": event});
+    let first = named("evt-run-1-0");
+    assert_eq!(causes(here(), &first, None), [Some(Cause::Event(Seq(0)))]);
+    for missing in [
+        "run-7:3",
+        "evt-run-7-3",
+        "-",
+        "evt-run-1-99",
+        "evt-run-1-00",
+    ] {
+        let caused = causes(here(), &named(missing), None);
+        assert!(
+            matches!(caused[..], [Some(Cause::Event(Seq(1..)))]),
+            "{missing}: {caused:?}"
+        );
+    }
     let capped = here().with_model_cap(Some(2)).expect("a version");
     let long = json!({"hostId": "far", "eventId": "e".repeat(129)});
-    for (policy, told) in [(capped, &far), (here(), &long), (here(), &json!("far"))] {
-        let caused = causes(policy, told, None);
+    for (policy, causation) in [(capped, &far), (here(), &long), (here(), &json!("far"))] {
+        let caused = causes(policy, causation, None);
         assert!(matches!(caused[..], [Some(Cause::Event(_))]), "{caused:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Several workers at once: every join mode against every way workers may end.
+//! Parallel workers: every join mode against every way workers may end.
 
 use super::harness::RunHarness;
 use super::supervising::{started, supervised, terminate, workers};
@@ -45,7 +45,7 @@ fn ends(run: &mut RunHarness, child: &RunId, status: RunStatus, variables: Value
 fn each_join_mode_decides_on_time_and_cancels_the_rest() {
     let quorum = |n| json!({"mode": "quorum", "quorum": n});
     let with = |mode: &str, on: &str| json!({"mode": mode, "onChildFailure": on});
-    // Ends, in order; after how many of them the join is decided; what it came to.
+    // Ends, in order; the number of ends after which the join is decided; its result.
     type Ends<'e> = &'e [(usize, RunStatus)];
     let table: [(Value, Ends<'_>, usize, &str); 11] = [
         (
@@ -139,7 +139,7 @@ fn each_join_mode_decides_on_time_and_cancels_the_rest() {
         assert_eq!(
             run.status(),
             COMPLETED,
-            "{join}: the supervisor's next turn ends it"
+            "{join}: the supervisor's next iteration ends it"
         );
     }
 }

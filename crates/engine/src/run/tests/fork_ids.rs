@@ -1,4 +1,4 @@
-//! Which ids a fork has in place of its source's, and that its data is the source's data.
+//! Which ids a fork replaces, and that its data is the source's data.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{EffectKind, Event, RecordedEvent, RunStatus, UserData};
 
-/// Text of a user that happens to hold the source's id, in every form the engine makes ids of it.
+/// Text of a user that contains the source's id, in every form of id that the engine derives from
+/// it.
 const ABOUT: &str = "see run-1, evt-run-1-3, run-1:gate:1 and run-1:gate";
 
 fn about() -> WorkflowBuilder {
@@ -33,7 +34,7 @@ fn decided() -> RunHarness {
     run
 }
 
-/// The data of an event as text; what the engine asks about its own artifact aside.
+/// The data of an event as text, except the interrupt about the engine's own artifact.
 fn data(recorded: &RecordedEvent) -> Vec<Value> {
     let mut recorded = recorded.clone();
     let places = recorded.user_data();
@@ -125,9 +126,9 @@ fn conversation_outputs_use_the_fork_id() {
     let run = RunHarness::started(talk);
     assert_eq!(run.status(), RunStatus::Completed);
     let replay = run.fork(Replay, 0);
-    let told = serde_json::to_string(&replay.log()[1..]).unwrap();
-    assert!(told.contains("run-fork:talk:1"), "{told}");
-    assert!(!told.contains("run-1:talk"), "{told}");
+    let text = serde_json::to_string(&replay.log()[1..]).unwrap();
+    assert!(text.contains("run-fork:talk:1"), "{text}");
+    assert!(!text.contains("run-1:talk"), "{text}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Branches that begin in the middle of a supervised run, and at the very end of any: what was told
-//! is not told twice, what was left is done, and an end stays the end it was.
+//! Branches that begin in the middle of a supervised run, or at the end of any run: recorded events
+//! are not repeated, open work is done, and an ended run stays ended.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -61,7 +61,7 @@ fn branch_of_a_supervised_run_works_from_every_event() {
             assert_eq!(decisions, 2, "from {from}");
             let changes = count(&branch, |e| matches!(e, Event::VariableChanged { .. }));
             assert_eq!(changes, 1, "from {from}");
-            // A worker that had a run of the source's begins anew with one of the fork's.
+            // A worker with a run of the source starts again with a run of the fork.
             let began = handoffs(&branch, |s| matches!(s, HandoffStep::Began));
             let dispatched = count(&branch, |e| matches!(e, Event::NodeDispatched { .. }));
             assert!(began <= dispatched, "began twice for one run, from {from}");
@@ -134,8 +134,8 @@ fn a_branch_of_a_run_being_cancelled_is_cancelled_and_starts_nothing() {
     run.cancel();
     let child = run.child_of("call");
     run.child_ends(&child, RunStatus::Cancelled);
-    let asked = place(&run, |e| matches!(e, Event::RunCancelRequested { .. }));
-    let branch = run.fork(Branch, asked + 1);
+    let cancelled_at = place(&run, |e| matches!(e, Event::RunCancelRequested { .. }));
+    let branch = run.fork(Branch, cancelled_at + 1);
     assert_eq!(branch.status(), RunStatus::Cancelled);
     assert_eq!(branch.created_children().count(), 0);
     assert_eq!(branch.outbox().count(), 0);

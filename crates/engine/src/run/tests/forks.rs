@@ -1,4 +1,4 @@
-//! Forks: what is copied, what is done again, what is asked again.
+//! Forks: what is copied, what is executed again, and which interrupts are opened again.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -7,7 +7,7 @@ use serde_json::json;
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{EffectKind, Event, RunId, RunStatus};
 
-/// The replay tells the source's story event by event, in its time, and wants nothing of the world.
+/// The replay has the same events as the source, at the same times, and no effects.
 #[track_caller]
 pub(super) fn assert_same_course(source: &RunHarness, replay: &RunHarness) {
     let (was, is) = (source.log(), replay.log());
@@ -72,10 +72,10 @@ fn branch_asks_and_calls_again_with_its_own_ids() {
     let answered = log
         .iter()
         .position(|r| matches!(r.event, Event::InterruptResolved { .. }))
-        .expect("somebody decided");
+        .expect("the gate was decided");
     for from in 0..log.len() as u64 {
         let mut branch = run.fork(Branch, from);
-        // Up to the end of the burst that decided, the gate has not completed.
+        // Until the end of the deciding burst, the gate has not completed.
         if from <= answered as u64 + 2 {
             assert_eq!(branch.status(), RunStatus::WaitingApproval, "from {from}");
             assert_eq!(branch.run().open_questions().len(), 1, "from {from}");
@@ -187,10 +187,10 @@ fn branch_gets_the_full_duration_limit() {
     assert_eq!(
         branch.status(),
         RunStatus::WaitingApproval,
-        "asked anew, so time begins anew"
+        "opened again, so its time starts again"
     );
     branch.elapse(200);
-    assert_eq!(branch.status(), RunStatus::Failed, "nobody answered");
+    assert_eq!(branch.status(), RunStatus::Failed, "no answer arrived");
 }
 
 /// A wait, then a side effect, cancelled during the wait.

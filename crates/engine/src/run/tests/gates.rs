@@ -1,4 +1,4 @@
-//! Questions: who may answer, what an answer does, and that silence never approves.
+//! Interrupts: who may answer, what an answer does, and that a timeout never approves.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -28,6 +28,23 @@ fn shown(run: &RunHarness) -> &Value {
 
 fn vote(action: &str, voter: &str) -> Command {
     answer("gate", json!({"action": action, "voter": voter}))
+}
+
+#[test]
+fn accepted_gate_puts_out_the_artifact() {
+    let artifact = json!({"type": "static", "value": {"amount": 10}});
+    let actions = json!({"actions": ["accept", "edit-accept", "reject"]});
+    let edit = json!({"action": "edit-accept", "editedArtifactData": {"amount": 3}});
+    for (value, amount) in [(json!({"action": "accept"}), 10), (edit, 3)] {
+        let takes = json!({"type": "connection", "nodeId": "gate", "outputKey": "artifactData"});
+        let workflow = gate(actions.clone()).port("artifact", artifact.clone());
+        let workflow = workflow.noops("pay").port("x", takes).path("gate pay");
+        let mut run = RunHarness::started(workflow);
+        run.when(answer("gate", value));
+        assert_eq!(run.status(), RunStatus::Completed);
+        let paid = json!(run.node("pay").outputs);
+        assert_eq!(paid, json!({"x": {"amount": amount}}));
+    }
 }
 
 #[test]
@@ -61,18 +78,18 @@ fn second_resolve_is_refused_with_the_first_outcome() {
         }
         other => panic!("{other:?}"),
     }
-    let asked = run
+    let requested = run
         .log()
         .iter()
         .find(|r| matches!(r.event, Event::InterruptRequested { .. }));
-    let asked = asked.map(|r| Cause::Event(r.seq));
+    let requested = requested.map(|r| Cause::Event(r.seq));
     for decided in run.log().iter().filter(|r| {
         matches!(
             r.event,
             Event::ApprovalReceived { .. } | Event::InterruptResolved { .. }
         )
     }) {
-        assert_eq!(decided.cause, asked, "{:?}", decided.event);
+        assert_eq!(decided.cause, requested, "{:?}", decided.event);
     }
     let nobody = run.try_when(answer("after", json!({"action": "accept"})));
     assert!(matches!(nobody, Err(Refusal::InterruptNotFound { .. })));
@@ -115,6 +132,8 @@ fn an_answer_that_does_not_fit_leaves_the_question_open() {
     for bad in [
         json!({"action": "reject"}),
         json!({"action": "edit-accept"}),
+        json!({"action": "accept", "editedArtifactData": {"n": 1}}),
+        json!({"decision": "approved", "editedArtifactData": {"n": 1}}),
         json!({"action": "refine"}),
         json!({"action": "refine", "refineFeedback": {"scope": "whole"}}), // nobody to redo it
         json!({}),
@@ -220,7 +239,7 @@ fn edit_needs_the_same_quorum_and_is_shown_to_other_voters() {
         ..
     } = reply
     else {
-        panic!("one voice for the edit is not two: {reply:?}");
+        panic!("one vote for the edit is not two: {reply:?}");
     };
     assert_eq!(votes.len(), 1, "ana accepted something else");
     assert_eq!(shown(&run)["artifactData"], json!({"text": "better"}));
@@ -308,7 +327,11 @@ fn only_the_matching_event_is_accepted() {
     let mut run =
         RunHarness::started(workflow("waits").node("ext", "core.interrupt", waits)).given();
     run.elapse(50);
-    assert_eq!(run.status(), RunStatus::Failed, "nobody told us in time");
+    assert_eq!(
+        run.status(),
+        RunStatus::Failed,
+        "the event did not arrive in time"
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! One run on a harness: commands go in at chosen times, lines come out. Keeps the store's side
-//! (timers, outbox, log) by applying each decision, and checks after every one of them that
-//! - sequences have no gap, times do not go back, and nothing follows a terminal event,
+//! One run in a test harness: it takes commands at chosen times and gives lines. It keeps the
+//! store's side (timers, outbox, log) by applying each decision, and checks after every one of them
+//! that
+//! - sequence numbers have no gap, times do not go back, and nothing follows a terminal event,
 //! - folding the log from the start gives the decision's state, also through JSON,
-//! - the timers and node effects set so far are exactly those the state wants.
+//! - the timers and node effects set so far are exactly those the state requires.
 
 use super::lines;
 use super::providers::providers;
@@ -41,7 +42,7 @@ pub(super) struct RunHarness {
     pub(super) providers: Providers,
     pub(super) tools: ToolServers,
     pub(super) packs: PackTypes,
-    /// What a provider that answers by program says to a replay.
+    /// The answer of a provider that answers by program to a replay.
     pub(super) replayed_answer: ReplayedModelAnswer,
     pub(super) work: Meter,
     pub(super) request: RunRequest,
@@ -49,9 +50,9 @@ pub(super) struct RunHarness {
     log: Vec<RecordedEvent>,
     timers: BTreeMap<TimerKey, Timestamp>,
     outbox: BTreeMap<EffectId, Effect>,
-    /// Children created and not heard of since.
+    /// Children that were created and have not reported since.
     created_children: BTreeMap<RunId, NewChildRun>,
-    /// Lines nobody has compared yet.
+    /// Lines that have not been compared yet.
     unread: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
     }
 }
 
-/// A memory nobody wrote into.
+/// An empty memory.
 pub(super) struct NoMemory;
 
 impl Memory for NoMemory {
@@ -91,7 +92,7 @@ impl ModelAnswers for ReplayedModelAnswer {
     }
 }
 
-/// What the packs of a harness bring.
+/// The node types of a harness's packs.
 pub(super) fn packs() -> PackTypes {
     PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
 }
@@ -159,7 +160,7 @@ impl RunHarness {
         harness
     }
 
-    /// Another workflow that children may be of.
+    /// Another workflow that children may run.
     pub(super) fn with_workflow(mut self, workflow: WorkflowBuilder) -> Self {
         let def = workflow.compile();
         self.workflows.insert(def.id().clone(), def);
@@ -226,7 +227,7 @@ impl RunHarness {
         }
     }
 
-    /// Compares what happened since the last comparison.
+    /// Compares the events since the last comparison.
     #[track_caller]
     pub(super) fn then(&mut self, expected: &str) {
         let expected: Vec<&str> = expected
@@ -243,7 +244,7 @@ impl RunHarness {
         );
     }
 
-    /// Forgets the lines so far: they are given, not claimed.
+    /// Takes the lines so far without comparing them.
     pub(super) fn lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.unread)
     }
@@ -253,7 +254,7 @@ impl RunHarness {
         self
     }
 
-    /// Lets time pass and fires every timer on the millisecond it is due.
+    /// Advances the time and fires every timer in the millisecond it is due.
     pub(super) fn elapse(&mut self, ms: u64) {
         let end = self.now.plus_ms(ms);
         loop {
@@ -273,7 +274,7 @@ impl RunHarness {
         self.now = end;
     }
 
-    /// Timers that stand, with the time left.
+    /// Timers that are set, with the time left.
     pub(super) fn timers(&self) -> Vec<String> {
         let timers = self.timers.iter();
         timers
@@ -310,7 +311,7 @@ impl RunHarness {
         self.created_children.values()
     }
 
-    /// A child says how it ended, as far as anybody wants to know.
+    /// A child reports how it ended, if its parent expects a report.
     pub(super) fn child_ends(&mut self, child: &RunId, status: RunStatus) {
         let Some(new_child) = self.created_children.remove(child) else {
             return;
@@ -327,7 +328,7 @@ impl RunHarness {
         self.child_reports(parent.node_id.as_str(), outcome);
     }
 
-    /// An effect that is no node's was carried out.
+    /// An effect that does not belong to a node was performed.
     pub(super) fn performed(&mut self, effect: &EffectId) {
         self.outbox.remove(effect);
     }
@@ -348,7 +349,7 @@ impl RunHarness {
         }
     }
 
-    /// A fork of this run as a run of its own, on a harness of its own.
+    /// A fork of this run, in its own harness.
     pub(super) fn fork(&self, mode: ForkMode, from: u64) -> Self {
         let (request, decided) = self.try_fork(mode, from);
         self.staged(request, decided.expect("it can be forked"))
@@ -382,7 +383,7 @@ impl RunHarness {
         (request, decided)
     }
 
-    /// Changes what was recorded.
+    /// Changes recorded events.
     pub(super) fn tamper(&mut self, change: impl Fn(&mut Event)) {
         let log = self.log.iter_mut();
         log.for_each(|recorded| change(&mut recorded.event));
@@ -485,7 +486,7 @@ impl RunHarness {
         self.run = Some(refolded);
     }
 
-    /// A child begins with one event and a note to go on, or has ended when its parent gave it up.
+    /// A new child has one event and a continue effect, or has ended if its parent cancelled it.
     fn check_created_child(&self, new_child: NewChildRun) {
         let cancelled_at_creation = new_child.cancelled_at_creation;
         let child = create_child_run(new_child, &self.context());
@@ -498,7 +499,7 @@ impl RunHarness {
         );
     }
 
-    /// A timer that is due and wanted must do something, or it would fire for ever.
+    /// A due timer that the state requires must do something, or it would fire forever.
     fn check_fired(&self, key: &TimerKey, decision: &Decision) {
         let due = self.timers.get(key).filter(|due| **due <= self.now);
         if due.is_some() {

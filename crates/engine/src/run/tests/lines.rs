@@ -1,4 +1,4 @@
-//! Events and effects as one line each: the name, the node, and what matters about it.
+//! Events and effects as one line each: the name, the node, and the important details.
 
 use crate::run::NewChildRun;
 use serde_json::Value;
@@ -204,18 +204,18 @@ pub(super) fn event(recorded: &RecordedEvent) -> String {
         Event::ModelCapabilityInsufficient { node, .. } => {
             line.push("model.capability.insufficient").push(node)
         }
-        Event::ModelAnswered(told) => line
+        Event::ModelAnswered(answered) => line
             .push("model.answered")
-            .push(&told.node)
-            .push(format!("round={}", told.round)),
-        Event::OutputChunk(told) => line
+            .push(&answered.node)
+            .push(format!("round={}", answered.round)),
+        Event::OutputChunk(chunk) => line
             .push("output.chunk")
-            .push(&told.node)
-            .push(match &told.piece {
+            .push(&chunk.node)
+            .push(match &chunk.piece {
                 ChunkPiece::Text(text) => format!("{text:?}"),
                 ChunkPiece::ToolCall { id, .. } => format!("call={id}"),
             })
-            .push_all(told.end.map(|end| {
+            .push_all(chunk.end.map(|end| {
                 let usage = end.usage;
                 let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
                 format!("{} {prompt}+{completion}", end.finish.as_str())
@@ -225,11 +225,13 @@ pub(super) fn event(recorded: &RecordedEvent) -> String {
             .push(&retry.node)
             .push(format!("attempt={}", retry.attempt))
             .push(retry.reason.as_str()),
-        Event::Envelope(fact) => envelope(line, &fact.kind).push(&fact.node),
-        Event::ReplayDivergedAtRefusal(told) => line
+        Event::Envelope(envelope_event) => {
+            envelope(line, &envelope_event.kind).push(&envelope_event.node)
+        }
+        Event::ReplayDivergedAtRefusal(divergence) => line
             .push("replay.diverged-at-refusal")
-            .push(&told.node)
-            .push(format!("{:?}", told.kinds())),
+            .push(&divergence.node)
+            .push(format!("{:?}", divergence.kinds())),
         Event::LoopbackLimitReached {
             node, iterations, ..
         } => line
@@ -259,7 +261,7 @@ pub(super) fn event(recorded: &RecordedEvent) -> String {
             .push("trigger.armed")
             .push(trigger)
             .push(format!("due=+{}", due.ms_since(at))),
-        Event::Agent(fact) => agent(line, &fact.agent_id, &fact.kind),
+        Event::Agent(agent_event) => agent(line, &agent_event.agent_id, &agent_event.kind),
         Event::OrchestratorDecided {
             node,
             decision,
@@ -289,11 +291,11 @@ pub(super) fn event(recorded: &RecordedEvent) -> String {
                 _ => line,
             }
         }
-        Event::VerificationRequested(asked) => line
+        Event::VerificationRequested(request) => line
             .push("critic.asked")
-            .push(&asked.node)
-            .push(&asked.agent_id)
-            .push(waits(&asked.work, at)),
+            .push(&request.node)
+            .push(&request.agent_id)
+            .push(waits(&request.work, at)),
         Event::FanOut { children, join, .. } => line.push("fan-out").push(children).push(join),
         Event::FanIn {
             outcome,
@@ -310,9 +312,9 @@ pub(super) fn event(recorded: &RecordedEvent) -> String {
     .0
 }
 
-fn agent(line: Line, agent: &str, said: &AgentEventKind) -> Line {
+fn agent(line: Line, agent: &str, kind: &AgentEventKind) -> Line {
     let line = line.push(agent);
-    match said {
+    match kind {
         AgentEventKind::Reasoned { reasoning, .. } => line.push("reasoned").push(reasoning),
         AgentEventKind::ReasoningDelta { delta, sequence } => {
             line.push(format!("delta[{sequence}]")).push(delta)
@@ -356,7 +358,7 @@ fn envelope(line: Line, step: &EnvelopeEventKind) -> Line {
     }
 }
 
-/// A new effect, marked so that it is not taken for an event.
+/// A new effect, marked to distinguish it from an event.
 pub(super) fn effect(effect: &Effect) -> String {
     match &effect.kind {
         EffectKind::Http {
@@ -384,12 +386,15 @@ pub(super) fn effect(effect: &Effect) -> String {
             attempt,
             request,
         } => {
-            let asked = match &request.operation {
+            let operation = match &request.operation {
                 ToolOperation::Call { tool, arguments } => format!("{tool} {}", text(arguments)),
                 ToolOperation::List { cursor } => format!("list {cursor:?}"),
                 ToolOperation::Read { uri } => format!("read {uri}"),
             };
-            format!("> tool {node} {}/{asked} attempt={attempt}", request.server)
+            format!(
+                "> tool {node} {}/{operation} attempt={attempt}",
+                request.server
+            )
         }
         EffectKind::Pack {
             node,
@@ -420,7 +425,7 @@ pub(super) fn effect(effect: &Effect) -> String {
     }
 }
 
-/// A child that comes into being.
+/// A child that is created.
 pub(super) fn new_child(new_child: &NewChildRun) -> String {
     format!(
         "> start {} {} erased={:?}{}",
@@ -477,7 +482,7 @@ impl Line {
         words.into_iter().fold(self, Self::push)
     }
 
-    /// Left out when it is zero, the ordinary case.
+    /// Left out when it is zero, the usual case.
     fn number(self, name: &str, n: u32) -> Self {
         self.push_all((n > 0).then(|| format!("{name}={n}")))
     }

@@ -1,4 +1,4 @@
-//! Repetition: how many rounds, what they see, and how a loop ends.
+//! Loops: the number of rounds, what a round reads, and how a loop ends.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};

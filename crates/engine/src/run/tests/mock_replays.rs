@@ -1,5 +1,6 @@
-//! Mock providers in forks: a replay tells what the source told, token by token; a branch goes on with
-//! a sentence that was begun, and a mock provider it names answers the call its source was making.
+//! Mock providers in forks. A replay emits the same tokens as the source. A branch continues an
+//! answer that was started, and a mock provider that the branch names answers the source's open
+//! call.
 
 use super::harness::RunHarness;
 use super::mocks::mock_tokens;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{Event, RunStatus};
 
-/// One that is asked three times in vain, one that is content, both at their pace.
+/// One node with three failed attempts and one that succeeds, both with delays.
 fn two() -> WorkflowBuilder {
     let chat = json!({"provider": "acme", "userPrompt": "Well?"});
     let on = json!({"onError": "continue"});

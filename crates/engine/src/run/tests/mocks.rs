@@ -1,5 +1,5 @@
-//! Mock providers: what each says, when, and that nobody else is asked; what stops one in the middle
-//! of a sentence; what may be asked of one.
+//! Mock providers: what each emits and when, that no real provider is called, what interrupts an
+//! answer, and which settings are accepted.
 
 use super::harness::RunHarness;
 use super::models::structured;
@@ -53,7 +53,7 @@ fn token_is_emitted_when_due_and_the_last_one_ends_the_call() {
         "#,
     );
     assert_eq!(run.timers(), ["wake ai 0 +10"]);
-    assert_eq!(run.outbox().count(), 0, "nobody is called");
+    assert_eq!(run.outbox().count(), 0, "no provider is called");
     run.elapse(10);
     run.then(r#"output.chunk ai " ""#);
     run.elapse(10);
@@ -81,11 +81,11 @@ fn without_a_delay_one_decision_emits_all_tokens() {
             run.completed {"content":"mock response","finishReason":"stop"}
         "#,
     );
-    let Event::ModelAnswered(told) = &run.log()[4].event else {
+    let Event::ModelAnswered(answered) = &run.log()[4].event else {
         panic!("the answer is recorded");
     };
     assert_eq!(
-        (told.provider.as_str(), told.model.as_str()),
+        (answered.provider.as_str(), answered.model.as_str()),
         ("mock", "mock-stream-text-v1")
     );
 }
@@ -162,7 +162,7 @@ fn json_in_tokens_is_validated_like_any_answer() {
             run.completed {"ok":true}
         "#,
     );
-    // Asked again it says the same again, at its pace.
+    // A retry emits the same tokens again, with the same delays.
     let mut run = mock_tokens(wants(), &["no", "pe"], 10).given();
     run.elapse(10);
     run.then(
@@ -429,7 +429,7 @@ fn node_after_a_long_answer_starts_in_another_decision() {
 #[test]
 fn unreadable_mock_provider_never_falls_back_to_a_real_one() {
     let mut run = mocked(chat(), "stream-text", json!({}));
-    // As if a secret had been taken out of what was asked.
+    // As if a secret had been removed from the request.
     run.tamper(|event| {
         if let Event::RunStarted { request, .. } = event {
             let options = request.options.configurable.as_mut().expect("it has some");

@@ -1,6 +1,6 @@
-//! Machine tables: given a workflow and what happened so far, when a command comes, then these
-//! events, one per line. [`harness::RunHarness`] checks the machine's invariants after every decision, so
-//! each table proves them too.
+//! Tables of the run machine: given a workflow and earlier events, when a command arrives, then
+//! these events follow, one per line. [`harness::RunHarness`] checks the machine's invariants after
+//! every decision, so each table tests them too.
 
 mod agents;
 mod commands;
@@ -63,3 +63,4 @@ mod variables;
 mod verified_outputs;
 mod verifying;
 mod versions;
+mod voters;

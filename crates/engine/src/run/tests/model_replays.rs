@@ -1,5 +1,5 @@
-//! Models in forks: a replay answers from the record by content key and refuses what is not there;
-//! a provider that answers by program is asked again and compared; a branch asks anew.
+//! Models in forks: a replay uses the recorded answers by content key and fails without one; a
+//! provider that answers by program is called again and compared; a branch calls the model again.
 
 use super::harness::RunHarness;
 use super::models::{cut_off, model_text, refused, structured};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
 use tandem_record::{EffectKind, Event, ModelAnswer, RunStatus, Work};
 
-/// Two models side by side, and a variable that keeps what one of them said.
+/// Two parallel models, and a variable with the answer of one of them.
 fn two() -> WorkflowBuilder {
     let kept = json!({"type": "connection", "nodeId": "a", "outputKey": "output"});
     let workflow = structured(
@@ -25,7 +25,7 @@ fn two() -> WorkflowBuilder {
         .path("b z")
 }
 
-/// Answers of the two mixed, one asked three times, one found in a fence.
+/// Interleaved answers of the two: one needs three attempts, one answer is in a code fence.
 fn answered() -> RunHarness {
     let mut run = RunHarness::started(two());
     run.elapse(5);
@@ -46,20 +46,20 @@ fn replay_from_any_event_repeats_what_followed_recorded_answers() {
         assert_eq!(one.log(), two.log(), "from {from}");
         assert_same_events(&run, &one);
         assert_eq!(at_every_index(&one), at_every_index(&run), "from {from}");
-        // A fork of a fork is as good.
+        // A fork of a fork gives the same.
         assert_same_events(&one, &one.fork(Replay, 0));
     }
 }
 
-/// The replay tells what the source told, asks nobody and waits for nothing.
+/// The replay has the source's events, calls no provider and waits for nothing.
 #[track_caller]
 fn assert_same_events(source: &RunHarness, replay: &RunHarness) {
-    let told = |harness: &RunHarness| -> Vec<Value> {
+    let events = |harness: &RunHarness| -> Vec<Value> {
         let log = harness.log().iter().skip(1);
         log.map(|r| json!([r.cause, shape(&r.event)])).collect()
     };
-    assert_eq!(told(replay), told(source));
-    assert_eq!(replay.outbox().count(), 0, "nobody is asked");
+    assert_eq!(events(replay), events(source));
+    assert_eq!(replay.outbox().count(), 0, "no provider is called");
     assert!(replay.timers().is_empty(), "nothing is waited for");
     assert_eq!(replay.status(), source.status());
 }
@@ -80,7 +80,7 @@ fn at_every_index(harness: &RunHarness) -> Vec<(Value, String)> {
     .collect()
 }
 
-/// An event without the identity of its call, which is the run's own.
+/// An event without the id of its call, which differs between runs.
 fn shape(event: &Event) -> Value {
     let mut shape = serde_json::to_value(event).expect("events are plain data");
     if let Some(work) = shape.get_mut("work").and_then(Value::as_object_mut) {
@@ -92,7 +92,7 @@ fn shape(event: &Event) -> Value {
 #[test]
 fn a_request_without_a_recorded_answer_ends_the_replay_visibly() {
     let mut run = answered();
-    // Somebody changed what the source is said to have asked.
+    // The source's recorded request was changed.
     run.tamper(|event| match event {
         Event::NodeStarted {
             work: Some(Work::Model { request, .. }),
@@ -199,8 +199,11 @@ fn a_refusal_on_one_side_only_ends_the_replay_there() {
             "originalEnvelopeKind": kinds.0, "replayEnvelopeKind": kinds.1});
         assert_eq!(error.details, Some(details));
         let lines = replay.lines();
-        let told = format!("replay.diverged-at-refusal m {kinds:?}");
-        let place = lines.iter().position(|l| *l == told).expect("it is told");
+        let expected = format!("replay.diverged-at-refusal m {kinds:?}");
+        let place = lines
+            .iter()
+            .position(|l| *l == expected)
+            .expect("the line exists");
         assert_eq!(
             &lines[place + 1..],
             [
@@ -212,7 +215,7 @@ fn a_refusal_on_one_side_only_ends_the_replay_there() {
             !lines.iter().any(|l| l.starts_with("replay.diverged ")),
             "{lines:?}"
         );
-        // Before the fork point everything is history, whatever would be said today.
+        // Before the fork point the events are copied, whatever the answer would be today.
         let late = run.fork(Replay, run.log().len() as u64 - 1);
         assert_eq!(late.status(), run.status());
     }
@@ -228,7 +231,7 @@ fn last_answer_of_the_source_decides_refusal_divergence() {
     let error = replay.run().error().expect("it failed").clone();
     assert_eq!(error.code, "replay_diverged_at_refusal");
 
-    // A source that gave up was neither refused nor answered.
+    // A source that failed was neither refused nor answered.
     let lenient = mocked_with(json!({"onError": "continue"}));
     let mut run = RunHarness::started(lenient);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Nodes that ask a model: what is asked, what follows from each kind of answer, what is tried again.
+//! Nodes that call a model: the request, what follows from each kind of answer, and the retries.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -10,7 +10,7 @@ pub(super) fn schema() -> Value {
     json!({"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}})
 }
 
-/// A node that wants `{ok}`.
+/// A node that requires `{ok}`.
 pub(super) fn structured(workflow: WorkflowBuilder, id: &str, config: Value) -> WorkflowBuilder {
     let mut whole = json!({"provider": "acme", "model": "small", "outputSchema": schema()});
     let given = config.as_object().expect("a configuration");
@@ -65,7 +65,7 @@ fn a_call_is_recorded_whole_before_it_is_made() {
         ..
     } = &run.log()[1].event
     else {
-        panic!("the start tells of the call");
+        panic!("the start records the call");
     };
     assert_eq!(**request, model_request(&run));
     assert_eq!(*key, crate::model::content_key(request));
@@ -257,7 +257,7 @@ fn failed_model_call_is_retried_with_the_same_request() {
     let mut run = run.given();
     run.failed("m", later);
     run.elapse(6_999);
-    assert_eq!(run.outbox().count(), 0, "the provider asked for patience");
+    assert_eq!(run.outbox().count(), 0, "the provider requested a delay");
     run.elapse(1);
     assert_eq!(run.effect_of("m"), second);
     run.done("m", model_text("{\"ok\":true}"));
@@ -330,7 +330,7 @@ fn run_options_override_node_configuration() {
         };
         assert_eq!(problems[0].path, "/configurable/ai.provider");
     }
-    // One that was configured when the run began may be gone when the node starts.
+    // A provider that was configured when the run began may be gone when the node starts.
     let gone = structured(workflow("one"), "m", json!({"provider": "gone"}));
     let error = RunHarness::started(gone).run().error().cloned();
     assert_eq!(error.expect("it failed").code, "provider_not_supported");
@@ -411,14 +411,14 @@ fn unconfigured_provider_is_refused_at_registration() {
     };
     assert_eq!(faults(json!({})), []);
     assert_eq!(faults(json!({"model": null})), []);
-    let told = faults(json!({"provider": "other"}));
-    assert_eq!(told[0].0, "/nodes/1/config/provider");
-    assert!(told[0].1.ends_with("it has acme"), "{told:?}");
+    let problems = faults(json!({"provider": "other"}));
+    assert_eq!(problems[0].0, "/nodes/1/config/provider");
+    assert!(problems[0].1.ends_with("it has acme"), "{problems:?}");
     let mock = workflow("conformance-x").node(
         "m",
         "core.ai.structuredOutput",
         json!({"provider": "mock", "outputSchema": {}}),
     );
-    let told = harness.providers.check(&mock.compile());
-    assert_eq!(told[0].path, "/nodes/0/config/model");
+    let problems = harness.providers.check(&mock.compile());
+    assert_eq!(problems[0].path, "/nodes/0/config/model");
 }

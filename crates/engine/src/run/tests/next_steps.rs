@@ -1,5 +1,5 @@
-//! What is told about a decision before it is made, held against what the decision then does; and
-//! edits that have to fit a schema.
+//! The preview of a decision, compared with what the decision then does; and edits that must match
+//! a schema.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -124,7 +124,7 @@ fn predicted_steps_of_a_held_decision_happen() {
     assert_eq!(
         run.node("lead").execution,
         2,
-        "the supervisor had another turn"
+        "the supervisor had another iteration"
     );
 
     let mut run = ending();
@@ -185,14 +185,14 @@ fn question_title_is_rendered_from_the_run() {
     let mut other = RunHarness::new(asks());
     other.create(json!({"customer": "Ada"}));
     assert_eq!(title(&other), "Refund Ada 129 EUR?");
-    let asked = other.log().iter().find_map(|r| match &r.event {
+    let title = other.log().iter().find_map(|r| match &r.event {
         Event::ApprovalRequested { title, .. } => Some(title.clone()),
         _ => None,
     });
     assert_eq!(
-        asked.as_deref(),
+        title.as_deref(),
         Some("Refund Ada 129 EUR?"),
-        "told alike everywhere"
+        "the title is the same everywhere"
     );
 }
 

@@ -1,4 +1,5 @@
-//! When nobody answers: what the author asked for, one decision a firing, and never an approval.
+//! Timeouts of interrupts: the author's timeout action, one decision per firing, and never an
+//! approval.
 
 use super::gates::{answer, gate};
 use super::harness::RunHarness;
@@ -26,27 +27,27 @@ fn fired(node: &str) -> Command {
 #[test]
 fn question_escalates_level_by_level_and_then_rejects() {
     let mut run = RunHarness::started(escalating()).given();
-    let asked = |run: &RunHarness| run.run().open_questions()[0].clone();
-    assert_eq!(asked(&run).policy.groups, ["desk"]);
+    let open = |run: &RunHarness| run.run().open_questions()[0].clone();
+    assert_eq!(open(&run).policy.groups, ["desk"]);
     assert_eq!(
-        asked(&run).interrupt.timeout_ms,
+        open(&run).interrupt.timeout_ms,
         Some(1700),
         "over no sooner"
     );
     run.elapse(1000);
     run.then("interrupt.escalated gate level=1 leads due=+500");
-    assert_eq!(asked(&run).policy.groups, ["leads"]);
-    assert_eq!(asked(&run).level, 1);
+    assert_eq!(open(&run).policy.groups, ["leads"]);
+    assert_eq!(open(&run).level, 1);
     assert_eq!(
-        asked(&run).deadline.map(|d| d.ms_since(run.now)),
+        open(&run).deadline.map(|d| d.ms_since(run.now)),
         Some(500),
         "time of their own"
     );
     run.elapse(500);
     run.then("interrupt.escalated gate level=2 due=+200");
-    assert_eq!(asked(&run).policy.approvers, ["boss"]);
-    assert_eq!(asked(&run).policy.roles, ["board"]);
-    assert!(asked(&run).policy.groups.is_empty());
+    assert_eq!(open(&run).policy.approvers, ["boss"]);
+    assert_eq!(open(&run).policy.roles, ["board"]);
+    assert!(open(&run).policy.groups.is_empty());
     run.elapse(200);
     run.then(
         "

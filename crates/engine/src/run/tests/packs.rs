@@ -1,4 +1,5 @@
-//! Nodes of packs: called once it is written down, told as they answered, repeated by replays.
+//! Nodes of packs: the call is recorded before it is made, its answer is recorded, and replays
+//! repeat it.
 
 use super::harness::{RunHarness, object};
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -57,7 +58,7 @@ fn a_call_is_recorded_before_it_is_made_and_its_answer_completes_the_node() {
         _ => None,
     });
     let call = call.expect("a pack's node is called");
-    // The time it is told is the time that was recorded.
+    // The time it gets is the recorded time.
     assert_eq!(call.at, run.now);
     assert_eq!(call.config, object(json!({"tone": "kind"})));
     assert_eq!(call.configurable, object(json!({"acme.mode": "x"})));
@@ -170,10 +171,10 @@ fn a_replay_repeats_what_was_recorded_without_the_pack() {
         let mut run = RunHarness::started(acts(json!({})));
         answer(&mut run, result);
         run.packs = PackTypes::default();
-        let told = run.log().len();
+        let length = run.log().len();
         let replay = run.fork(ForkMode::Replay, 0);
         assert_eq!(replay.status(), status);
-        assert_eq!(replay.log().len(), told);
+        assert_eq!(replay.log().len(), length);
         assert_eq!(replay.outbox().count(), 0);
     }
 }

@@ -270,7 +270,7 @@ fn open_question_keeps_votes_and_deadline_through_a_pause() {
     late.elapse(3_000);
     match late.try_when(accept("ana")) {
         Err(Refusal::AlreadyResolved(closed)) => assert_eq!(closed.outcome, "rejected"),
-        other => panic!("its time is up, paused or not: {other:?}"),
+        other => panic!("the timeout applies, paused or not: {other:?}"),
     }
     late.resume().expect("paused");
     late.elapse(0);

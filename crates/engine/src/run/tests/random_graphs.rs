@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(super) struct RandomNode {
     kind: Kind,
     disabled: bool,
-    /// How each earlier node leads here, if it does.
+    /// The edges from earlier nodes to this one.
     incoming: Vec<Option<RandomEdge>>,
     rule: usize,
     timeout: bool,
@@ -26,7 +26,7 @@ enum Kind {
     Call,
     SetVariable,
     Write,
-    /// A loop around a node of its own, which only runs while a variable is set.
+    /// A loop around its own node, which only runs while a variable is set.
     Loop(u64, bool),
 }
 
@@ -91,7 +91,7 @@ fn node() -> impl Strategy<Value = RandomNode> {
         )
 }
 
-/// Nodes, whether a trigger listens to the channel, its debounce, and the run's bounds.
+/// Nodes, whether a trigger listens to the channel, its debounce, and the run's limits.
 #[derive(Debug, Clone)]
 pub(super) struct RandomWorkflow {
     nodes: Vec<RandomNode>,

@@ -1,5 +1,5 @@
 //! Random workflows under random interleavings of everything that can happen to a run. The harness
-//! checks its invariants after each step; here: every run comes to exactly one end.
+//! checks its invariants after each step; here: every run ends exactly once.
 
 use super::forks::assert_same_course;
 use super::harness::{RunHarness, object};
@@ -12,13 +12,13 @@ use tandem_record::{
     RecordedEvent, RunId, RunStatus, TimerKey, WorkflowId,
 };
 
-/// One thing that happens; numbers choose among what is possible then.
+/// One step; its numbers choose among what is possible at that time.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Elapse(u64),
-    /// An effect finishes: chosen by the first number, ends by the second.
+    /// An effect finishes: the first number chooses it, the second its outcome.
     Effect(usize, u8),
-    /// A timer that may not be due, or not even be there.
+    /// A timer that may not be due, or may not exist.
     Timer(usize),
     Cancel,
     Pause(bool),
@@ -126,7 +126,7 @@ fn child_status(end: u8) -> RunStatus {
     }
 }
 
-/// Nobody interferes any more: the world answers, time passes, paused runs go on.
+/// Runs to the end without further interference: effects return, time passes, paused runs resume.
 fn play_out(run: &mut RunHarness) {
     for round in 0..200 {
         if run.status().is_terminal() {
@@ -184,7 +184,7 @@ fn assert_goes_on_without_cancel(source: &RunHarness, replay: &RunHarness) {
     assert!(replay.timers().is_empty(), "a replay waits for nothing");
 }
 
-/// A replay from anywhere is the same run again; a branch from anywhere comes to an end.
+/// A replay from any event is the same run again; a branch from any event ends.
 fn fork_everywhere(run: &RunHarness) {
     let length = run.log().len();
     for from in (0..length).step_by(1 + length / 12) {

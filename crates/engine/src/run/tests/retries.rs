@@ -1,4 +1,4 @@
-//! Failed attempts: what is tried again, when, and how often.
+//! Failed attempts: what is retried, when, and how often.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -13,7 +13,7 @@ fn trouble() -> ErrorInfo {
     ErrorInfo::new("external_call_failed", "no answer").retryable()
 }
 
-/// Delays before each retry until the node is given up.
+/// Delays before each retry until the node fails.
 fn delays(retry: Value) -> Vec<u64> {
     let mut run = RunHarness::started(call(retry));
     let mut delays = Vec::new();

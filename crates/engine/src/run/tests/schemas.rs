@@ -1,5 +1,5 @@
-//! Schema work within decisions: bounded for each value and for each decision, and put off when it
-//! does not belong where the decision is made.
+//! Schema work within decisions: limited for each value and for each decision, and deferred when it
+//! is too much for the thread that decides.
 
 use super::harness::{NoMemory, RunHarness};
 use super::workflow_builder::{WorkflowBuilder, workflow};

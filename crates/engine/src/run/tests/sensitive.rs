@@ -4,7 +4,7 @@
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
-use tandem_record::{Masking, Sensitivity};
+use tandem_record::{ChildOutcome, EffectKind, Masking, Sensitivity};
 
 fn lines(found: &Sensitivity) -> Vec<String> {
     let nodes = found.outputs.iter().map(|(node, ports)| {
@@ -21,7 +21,7 @@ fn marks(workflow: WorkflowBuilder, expected: &[&str]) {
     assert_eq!(lines(&workflow.compile().sensitivity), expected);
 }
 
-/// A workflow that is given a secret `s` and something plain.
+/// A workflow with a sensitive input `s` and a plain one.
 fn secretive() -> WorkflowBuilder {
     workflow("w")
         .variable("s", json!({"sensitive": true}))
@@ -67,7 +67,7 @@ fn sensitive_inputs_reach_root_nodes() {
         let root = secretive().node("a", type_id, json!({}));
         marks(root.noops("b").path("a b"), &["a s", "$s"]);
     }
-    // A binding stands in place of the input of that name.
+    // A binding replaces the input of that name.
     let bound = secretive()
         .noops("a")
         .port("s", json!({"type": "static", "value": 1}));
@@ -134,7 +134,7 @@ fn a_variable_that_is_given_the_value_is_sensitive_too() {
             json!({"sourceOutput": "s", "targetInput": "value"}),
         )
         .path("set get");
-    // A name is sensitive or not, also of an input that comes by it.
+    // Sensitivity belongs to a name, also for an input of that name.
     marks(
         copied,
         &["a copy s", "get value", "set value", "$copy", "$s"],
@@ -277,4 +277,111 @@ fn child_receives_sensitivity_and_masks_by_its_own_rules() {
 fn flow_of_child(mode: &str) -> WorkflowBuilder {
     let config = json!({"complianceConfig": {"maskingMode": mode}});
     workflow("child").noops("n").key("metadata", config)
+}
+
+fn errors(workflow: WorkflowBuilder) -> Vec<String> {
+    let found = workflow.compile();
+    let errors = found.sensitivity.errors.iter();
+    errors.map(ToString::to_string).collect()
+}
+
+#[test]
+fn errors_of_nodes_that_handle_sensitive_values_are_sensitive() {
+    let http = json!({"url": "https://example.com"});
+    let given = |type_id: &str, config: Value, port: &str| {
+        let workflow = secretive().noops("first").path("first n");
+        let workflow = workflow.node("n", type_id, config);
+        workflow.port(port, variable("s"))
+    };
+    for workflow in [
+        given("core.delay", json!({}), "delayMs"),
+        given("vendor.tandem.http", json!({}), "url"),
+        given("core.channelWrite", json!({"channelName": "c"}), "value"),
+    ] {
+        assert_eq!(errors(workflow), ["first", "n"]);
+    }
+    for (type_id, config) in [
+        (
+            "core.subWorkflow",
+            json!({"workflowId": "x", "inputMapping": {"y": "s"}}),
+        ),
+        (
+            "vendor.tandem.memory",
+            json!({"action": "get", "keyFrom": "s"}),
+        ),
+        (
+            "vendor.tandem.memory",
+            json!({"action": "put", "key": "k", "valueFrom": "s"}),
+        ),
+    ] {
+        let workflow = secretive().noops("first").path("first n");
+        assert_eq!(errors(workflow.node("n", type_id, config)), ["first", "n"]);
+    }
+    let marked = workflow("w").node("n", "vendor.tandem.http", http.clone());
+    let marked = marked.with("outputSensitivity", json!({"body": true}));
+    assert_eq!(errors(marked), ["n"]);
+    let plain = secretive().noops("first").path("first n");
+    let plain = plain.node("n", "vendor.tandem.http", http);
+    assert_eq!(errors(plain), ["first"]);
+    let own = secretive().node("n", "core.fail", json!({"message": "m"}));
+    assert_eq!(errors(own), [""; 0], "it repeats its configuration only");
+}
+
+#[test]
+fn error_outputs_propagate_sensitivity() {
+    let workflow = secretive()
+        .node("n", "core.delay", json!({}))
+        .port("delayMs", variable("s"))
+        .noops("m")
+        .port("why", output("n", "error"))
+        .path("n m");
+    marks(workflow, &["m why", "$s"]);
+}
+
+#[test]
+fn child_reports_the_code_of_a_sensitive_error() {
+    for (sensitive, shown) in [(true, false), (false, true)] {
+        let child = workflow("child")
+            .variable("d", json!({"sensitive": sensitive}))
+            .node("n", "core.subWorkflow", json!({"workflowId": "gone"}))
+            .port("x", variable("d"));
+        let mut run = RunHarness::new(child).child_under(&["w"], &[]);
+        run.create(json!({"d": "hush"}));
+        let own = run.run().error().expect("it failed").clone();
+        assert!(
+            own.message.contains("gone"),
+            "the run's own log holds all of it"
+        );
+        let reported = run.outbox().find_map(|effect| match &effect.kind {
+            EffectKind::NotifyParent {
+                outcome: ChildOutcome::Ended { error, .. },
+                ..
+            } => error.clone(),
+            _ => None,
+        });
+        let reported = reported.expect("the parent is told");
+        assert_eq!(reported.code, own.code);
+        assert_eq!(reported.message.contains("gone"), shown, "{reported:?}");
+    }
+}
+
+#[test]
+fn messages_do_not_quote_values() {
+    let delay = workflow("w").node("n", "core.delay", json!({}));
+    let write = |reducer: &str| {
+        let workflow = workflow("w").channel("c", json!({"reducer": reducer}));
+        workflow.node("n", "core.channelWrite", json!({"channelName": "c"}))
+    };
+    for (workflow, port) in [
+        (delay, "delayMs"),
+        (write("counter"), "value"),
+        (write("merge"), "value"),
+    ] {
+        let mut run = RunHarness::new(workflow);
+        run.create(json!({port: "hush"}));
+        let error = run.run().error().expect("the run failed").clone();
+        assert_eq!(error.code, "validation_error");
+        assert!(!error.message.contains("hush"), "{error:?}");
+        assert!(error.message.contains("text"), "{error:?}");
+    }
 }

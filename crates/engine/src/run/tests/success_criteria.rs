@@ -1,4 +1,5 @@
-//! Criteria a decision to end the run has to account for, and critics that are refused beforehand.
+//! Criteria that a decision to end the run has to state, and verifiers that are refused at
+//! registration.
 
 use super::supervising::{staged, terminate};
 use super::verifying::{checked, code};
@@ -41,7 +42,8 @@ fn success_criteria_must_be_answered_and_unmet_ones_mean_no_success() {
 
 #[test]
 fn registration_refuses_verifiers_that_cannot_work() {
-    // R-0023-26 (half: hooks of critics are refused elsewhere): the plan of verdicts is a test hook like the plan of decisions.
+    // R-0023-26 (half: verifier hooks are refused elsewhere)
+    // The plan of verdicts is a test hook like the plan of decisions.
     let with = |verifier: Value| checked(json!([terminate()]), verifier, json!({}));
     let real = |verifier: Value| {
         let lead = json!({"endpoint": {"url": "http://b.test"}, "verifier": verifier});

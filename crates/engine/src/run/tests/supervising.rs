@@ -1,4 +1,4 @@
-//! Supervisor and dispatch: the loop, the handoff of each worker, and every bound on both.
+//! Supervisor and dispatch: the loop, the handoff of each worker, and every limit on both.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -96,19 +96,20 @@ fn causes(run: &RunHarness) -> Vec<(String, String)> {
         _ => "other".to_owned(),
     };
     let log = run.log();
-    let told = log.iter().filter(|r| match &r.event {
+    let events = log.iter().filter(|r| match &r.event {
         Event::Handoff(_) | Event::NodeDispatched { .. } => true,
         Event::NodeCompleted { node, .. } => node.as_str() == "send",
         _ => false,
     });
-    told.map(|r| match &r.cause {
-        Some(Cause::Event(seq)) => {
-            let cause = &log[usize::try_from(seq.0).expect("small")].event;
-            (name(&r.event), name(cause))
-        }
-        other => panic!("{other:?}"),
-    })
-    .collect()
+    events
+        .map(|r| match &r.cause {
+            Some(Cause::Event(seq)) => {
+                let cause = &log[usize::try_from(seq.0).expect("small")].event;
+                (name(&r.event), name(cause))
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect()
 }
 
 #[test]
@@ -367,7 +368,7 @@ fn waiting_worker_is_mirrored_within_the_same_iteration() {
 
 #[test]
 fn endpoint_can_decide_and_its_confidence_counts() {
-    // R-0023-1 (half: the supervisor reasons aloud), R-0023-5 (half: a live one decides)
+    // R-0023-1 (half: the supervisor emits reasoning), R-0023-5 (half: a live supervisor decides)
     let workflow = workflow("real")
         .variable("goal", json!({"defaultValue": "tea"}))
         .node(
@@ -424,7 +425,7 @@ fn upstream_node_can_provide_the_decision() {
 
 #[test]
 fn registration_refuses_invalid_supervisor_settings() {
-    // R-0023-26 (half: hooks of supervisors are refused elsewhere): the hooks are for conformance workflows.
+    // R-0023-26 (half: hooks of supervisors are refused elsewhere)
     let lead = |config: Value| {
         workflow("plain")
             .node("lead", "core.orchestrator.supervisor", config)

@@ -1,4 +1,4 @@
-//! Turns of a supervisor's loop are counted once each, whatever happens in them.
+//! Iterations of a supervisor's loop are counted once each, whatever happens in them.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -7,13 +7,13 @@ use super::workflow_builder::workflow;
 use serde_json::{Value, json};
 use tandem_record::{EffectKind, ErrorInfo, ForkMode, RunStatus};
 
-/// What the supervisor's endpoint is told.
+/// The request body sent to the supervisor's endpoint.
 fn request_body(run: &RunHarness) -> Value {
-    let asked = run.outbox().find_map(|effect| match &effect.kind {
+    let body = run.outbox().find_map(|effect| match &effect.kind {
         EffectKind::Http { request, .. } => request.body.clone(),
         _ => None,
     });
-    asked.expect("the supervisor is asked")
+    body.expect("the supervisor is called")
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn retried_supervisor_request_keeps_its_iteration() {
     assert_eq!(turn(&run), (json!(1), json!(1)));
     run.failed("lead", ErrorInfo::new("http_status", "502").retryable());
     run.elapse(10);
-    assert_eq!(turn(&run), (json!(1), json!(1)), "the same turn");
+    assert_eq!(turn(&run), (json!(1), json!(1)), "the same iteration");
     run.done("lead", json!({"status": 200, "body": workers(&["one"])}));
     run.child_ended("send", RunStatus::Completed, json!({}));
     let (iteration, at) = turn(&run);
@@ -49,7 +49,7 @@ fn retried_supervisor_request_keeps_its_iteration() {
 #[test]
 fn iteration_that_waited_for_a_person_keeps_its_number() {
     let unsure = json!({"kind": "next-worker", "nextWorkerIds": ["one"], "confidence": 0.1});
-    for (said, expected) in [
+    for (action, expected) in [
         (
             "accept",
             ["decided lead #1 next-worker", "decided lead #2 terminate"],
@@ -61,19 +61,19 @@ fn iteration_that_waited_for_a_person_keeps_its_number() {
     ] {
         let plan = json!([unsure, terminate()]);
         let mut run = started(supervised(plan, json!({})));
-        run.when(answer("send", json!({"action": said})));
+        run.when(answer("send", json!({"action": action})));
         if run.status() == RunStatus::Running {
             run.child_ended("send", RunStatus::Completed, json!({}));
         }
         let lines = run.lines();
         let decided: Vec<&String> = lines.iter().filter(|l| l.starts_with("decided")).collect();
-        assert_eq!(decided, expected, "{said}");
-        // A replay repeats the numbers it finds.
+        assert_eq!(decided, expected, "{action}");
+        // A replay repeats the recorded numbers.
         for from in 0..run.log().len() as u64 {
             let mut replayed = run.fork(ForkMode::Replay, from);
             let lines = replayed.lines();
             let again: Vec<&String> = lines.iter().filter(|l| l.starts_with("decided")).collect();
-            assert_eq!(again, expected, "{said} from {from}");
+            assert_eq!(again, expected, "{action} from {from}");
         }
     }
 }

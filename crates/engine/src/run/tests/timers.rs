@@ -1,4 +1,4 @@
-//! Timers that fire late, early, twice, or for something that is over; and clocks that step back.
+//! Timers that fire late, early, twice, or after their work has ended; and clocks that step back.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};

@@ -1,4 +1,5 @@
-//! Nodes that ask a tool server: what is recorded before, what is told after, what is tried again.
+//! Nodes that call a tool server: what is recorded before the call, what is emitted after it, what
+//! is retried.
 
 use super::forks::assert_same_course;
 use super::harness::RunHarness;
@@ -28,12 +29,12 @@ pub(super) fn result(text: &str, is_error: bool) -> Value {
 fn facts(run: &RunHarness) -> Vec<(Seq, Option<Seq>, AgentEvent)> {
     let log = run.log().iter();
     log.filter_map(|r| match &r.event {
-        Event::Agent(fact) => {
+        Event::Agent(agent_event) => {
             let cause = match r.cause {
                 Some(tandem_record::Cause::Event(seq)) => Some(seq),
                 _ => None,
             };
-            Some((r.seq, cause, (**fact).clone()))
+            Some((r.seq, cause, (**agent_event).clone()))
         }
         _ => None,
     })
@@ -60,7 +61,7 @@ fn tool_call_is_recorded_before_it_is_made() {
         ..
     } = &harness.log()[1].event
     else {
-        panic!("the start tells of the call");
+        panic!("the start records the call");
     };
     let under_way: Vec<_> = harness.outbox().collect();
     let EffectKind::Tool { request: sent, .. } = &under_way[0].kind else {
@@ -83,7 +84,8 @@ fn tool_call_is_recorded_before_it_is_made() {
     assert_eq!(*inputs, Some(json!({"text": "hi"})));
 }
 
-/// R-0023-3 (half: what a server answered is caused by its call): the return answers the very call, and says one of outcome and error.
+/// R-0023-3 (half: what a server answered is caused by its call)
+/// The return has the id of its call, and either an outcome or an error.
 #[test]
 fn tool_result_is_logged_by_digest_and_output_unchanged() {
     for is_error in [false, true] {
@@ -178,7 +180,7 @@ fn retryable_tool_failure_is_retried_with_the_same_effect_id() {
         assert_eq!(run.status(), RunStatus::Completed);
         let calls: Vec<String> = facts(&run)
             .into_iter()
-            .map(|(_, _, fact)| match fact.kind {
+            .map(|(_, _, agent_event)| match agent_event.kind {
                 AgentEventKind::ToolCalled { call, .. }
                 | AgentEventKind::ToolReturned { call, .. } => call,
                 other => panic!("{other:?}"),
@@ -236,11 +238,11 @@ fn the_hosts_own_server_is_found_where_a_node_names_none() {
             let mut run = RunHarness::new(workflow("conformance-tool").node("t", type_id, config));
             run.tools = servers.iter().map(|id| (*id).to_owned()).collect();
             run.create(json!({}));
-            let asked = run.outbox().find_map(|effect| match &effect.kind {
+            let called = run.outbox().find_map(|effect| match &effect.kind {
                 EffectKind::Tool { request, .. } => Some(request.server.clone()),
                 _ => None,
             });
-            assert_eq!(asked.as_deref(), chosen, "{servers:?}");
+            assert_eq!(called.as_deref(), chosen, "{servers:?}");
             assert_eq!(run.status() == RunStatus::Failed, chosen.is_none());
         }
     }
@@ -278,9 +280,9 @@ fn conformance_client_sends_the_configured_request() {
         run.create(inputs.clone());
         let lines = run.lines();
         match expected {
-            Ok(asked) => {
+            Ok(request) => {
                 let last = lines.last().expect("something happened");
-                assert_eq!(*last, format!("> tool c docs/{asked} attempt=0"));
+                assert_eq!(*last, format!("> tool c docs/{request} attempt=0"));
                 let verbatim = json!({"tools": [], "_meta": {"x": 1}});
                 run.done("c", json!({"result": verbatim}));
                 let outputs = run.node("c").outputs.clone().expect("it completed");
@@ -331,7 +333,7 @@ fn pause_drops_the_tool_call_and_resume_repeats_it() {
     let effect = run.effect_of("t");
     run.pause(DrainPolicy::Immediate).expect("it may be paused");
     assert_eq!(run.outbox().count(), 0);
-    run.resume().expect("it may go on");
+    run.resume().expect("it can be resumed");
     assert_eq!(run.effect_of("t"), effect);
     run.done("t", result("fine", false));
     assert_eq!(run.status(), RunStatus::Completed);
@@ -374,8 +376,8 @@ fn branch_repeats_the_tool_call_and_records_each_call_once() {
         }
         assert_eq!(branch.status(), RunStatus::Completed, "from {from}");
         let mut open: Vec<(Seq, String)> = Vec::new();
-        for (seq, cause, fact) in facts(&branch) {
-            match fact.kind {
+        for (seq, cause, agent_event) in facts(&branch) {
+            match agent_event.kind {
                 AgentEventKind::ToolCalled { call, .. } => open.push((seq, call)),
                 AgentEventKind::ToolReturned { call, .. } => {
                     let (called, name) = open.pop().expect("it was called");
@@ -478,7 +480,7 @@ fn invalid_tool_config_is_refused_with_its_path() {
     }
 }
 
-/// R-0023-2 (half: its neighbours do not)
+/// R-0023-2 (half: other nodes do not)
 #[test]
 fn only_tool_nodes_emit_tool_events() {
     let mut run = RunHarness::started(
@@ -490,6 +492,6 @@ fn only_tool_nodes_emit_tool_events() {
     assert!(
         facts(&run)
             .iter()
-            .all(|(_, _, fact)| fact.node.as_str() == "t")
+            .all(|(_, _, agent_event)| agent_event.node.as_str() == "t")
     );
 }

@@ -1,4 +1,4 @@
-//! Every status against every command, held against the table in `transitions.md`.
+//! Every status against every command, compared with the table in `transitions.md`.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -8,7 +8,7 @@ use tandem_record::{
     NodeId, Principal, RunStatus, TimerKey,
 };
 
-/// Waits for everything a run can wait for: the world, a time, a child.
+/// Waits for everything a run can wait for: an effect, a timer, a child.
 fn busy() -> WorkflowBuilder {
     workflow("busy")
         .settings(json!({"timeout": 60_000}))
@@ -161,7 +161,7 @@ fn commands(running: &RunHarness) -> Vec<(&'static str, Command)> {
     ]
 }
 
-/// What the command leads to: a status, `refused`, or `—` when nothing changes.
+/// The result of the command: a status, `refused`, or `—` when nothing changes.
 fn outcome(status: RunStatus, command: Command) -> String {
     let mut run = in_status(status).expect("a status runs are stored in");
     if command == Command::FireTimer(TimerKey::RunDeadline) {

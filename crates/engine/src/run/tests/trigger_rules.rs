@@ -1,4 +1,4 @@
-//! Every trigger rule against every mix of what comes before it.
+//! Every trigger rule against every combination of predecessor outcomes.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
@@ -12,8 +12,8 @@ const RULES: [&str; 5] = [
     "any_failed",
 ];
 
-/// A node of the given outcome: `+` completes, `-` is skipped, `!` fails (and says so to a handler,
-/// so that the run goes on), `~` sleeps.
+/// A node with the given outcome: `+` completes, `-` is skipped, `!` fails (with a handler, so that
+/// the run continues), `~` sleeps.
 fn source(workflow: WorkflowBuilder, id: &str, outcome: char) -> WorkflowBuilder {
     match outcome {
         '+' => workflow.noops(id),
@@ -28,7 +28,7 @@ fn source(workflow: WorkflowBuilder, id: &str, outcome: char) -> WorkflowBuilder
     }
 }
 
-/// What becomes of a target behind two sources: `started`, `waits`, or why it was skipped.
+/// The outcome of a target behind two sources: `started`, `waits`, or why it was skipped.
 fn rule_outcome(rule: &str, outcomes: &str) -> String {
     let mut outcomes_left = outcomes.chars();
     let (first, second) = (

@@ -1,4 +1,4 @@
-//! The variable bag: defaults, inputs, what nodes do to it, what a run refuses.
+//! The variables of a run: defaults, inputs, what nodes change, what a run refuses.
 
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};

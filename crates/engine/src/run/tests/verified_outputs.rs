@@ -1,4 +1,4 @@
-//! What workers leave is merged after a critic let it pass, and only then.
+//! Outputs of workers are merged only after a verifier passed them.
 
 use super::harness::RunHarness;
 use super::supervising::{started, terminate, workers};
@@ -6,7 +6,7 @@ use super::verifying::{checked, planned_verdicts};
 use serde_json::{Value, json};
 use tandem_record::RunStatus;
 
-/// A worker's output is checked before it is merged.
+/// A worker's output is verified before it is merged.
 fn output_checked(verdicts: Value, dispatch: Value, named: &[&str]) -> RunHarness {
     let mut verifier = planned_verdicts(verdicts);
     verifier["over"] = json!(["output"]);

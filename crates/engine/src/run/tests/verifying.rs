@@ -1,4 +1,4 @@
-//! Critics: nothing ends and nothing is merged before they let it pass.
+//! Verifiers: nothing ends and nothing is merged before they pass it.
 
 use super::gates::answer;
 use super::harness::RunHarness;
@@ -7,7 +7,7 @@ use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
 use tandem_record::{AgentEventKind, DrainPolicy, ErrorInfo, Event, ForkMode, RunStatus};
 
-/// The loop around a plan, with a critic.
+/// The loop around a plan, with a verifier.
 pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> WorkflowBuilder {
     workflow("conformance-loop")
         .variable("mine", json!({"defaultValue": "before"}))
@@ -20,7 +20,7 @@ pub(super) fn checked(plan: Value, verifier: Value, dispatch: Value) -> Workflow
         .path("lead send lead")
 }
 
-/// A critic that planned_verdicts these things in turn, about the end of the run.
+/// A verifier with these planned verdicts, one after the other, about the end of the run.
 pub(super) fn planned_verdicts(verdicts: Value) -> Value {
     json!({"agentId": "core.critic", "mockVerdicts": verdicts})
 }
@@ -33,7 +33,7 @@ fn ending(verdicts: Value) -> RunHarness {
     ))
 }
 
-/// A critic behind an endpoint, asked about the end of the run.
+/// A verifier behind an endpoint, called about the end of the run.
 fn remote(extra: Value) -> Value {
     let mut verifier = json!({
         "agentId": "core.critic",
@@ -50,7 +50,7 @@ fn remotely(extra: Value) -> RunHarness {
     started(checked(json!([terminate()]), remote(extra), json!({})))
 }
 
-/// A critic that is a workflow.
+/// A verifier that is a workflow.
 fn by_workflow() -> RunHarness {
     let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
     started(checked(json!([terminate()]), verifier, json!({})))
@@ -130,7 +130,7 @@ fn revisions_count_against_the_iteration_limit() {
 
 #[test]
 fn revised_termination_never_completes_the_run() {
-    // There is no way back to the supervisor, or its author goes on after errors.
+    // There is no edge back to the supervisor, or its author continues after errors.
     let once = |verdict: &str| {
         workflow("conformance-once")
             .node(
@@ -152,13 +152,13 @@ fn revised_termination_never_completes_the_run() {
 #[test]
 fn verifier_endpoint_is_called_once_and_only_declared_criteria_are_recorded() {
     let mut run = remotely(json!({})).given();
-    let asked = run.outbox().count();
-    assert_eq!(asked, 1);
-    let request = run.outbox().next().expect("asked").kind.clone();
+    let calls = run.outbox().count();
+    assert_eq!(calls, 1);
+    let request = run.outbox().next().expect("a request").kind.clone();
     let tandem_record::EffectKind::Http { request, .. } = request else {
         panic!("{request:?}");
     };
-    let body = request.body.expect("the critic is told something");
+    let body = request.body.expect("the request has a body");
     assert_eq!(body["over"], "terminate");
     assert_eq!(body["target"], "evt-run-1-2");
     assert_eq!(body["criteria"], json!(["grounded", "short"]));
@@ -215,20 +215,20 @@ fn verifier_workflow_does_not_receive_sensitive_values() {
     let mut run = started(workflow);
     let lines = run.lines();
     let start = lines.iter().find(|l| l.starts_with("> start three"));
-    let start = start.expect("the critic is started");
+    let start = start.expect("the verifier is started");
     assert!(start.contains(r#""mine":"before""#), "{start}");
     assert!(!start.contains("1234"), "{start}");
     let masked = |run: &RunHarness| {
         run.created_children()
             .next()
-            .expect("a critic")
+            .expect("a verifier")
             .request
             .sensitive_inputs
             .clone()
     };
     assert!(masked(&run).is_empty());
 
-    // What holds something of it is given, and masked there.
+    // A value that contains some of it is passed, and masked there.
     let verifier = json!({"agentId": "core.critic", "workflowId": "three"});
     let copies = checked(json!([terminate()]), verifier, json!({}))
         .variable("pin", json!({"defaultValue": "1234", "sensitive": true}))
@@ -277,10 +277,12 @@ fn without_a_verdict_nothing_ends() {
         assert_eq!(run.status(), RunStatus::Failed, "{i}");
         assert_eq!(code(run), *expected, "{i}");
         let verified = |r: &tandem_record::RecordedEvent| match &r.event {
-            Event::Agent(fact) => matches!(fact.kind, AgentEventKind::Verified { .. }),
+            Event::Agent(agent_event) => {
+                matches!(agent_event.kind, AgentEventKind::Verified { .. })
+            }
             _ => false,
         };
-        assert!(!run.log().iter().any(verified), "{i}: nobody said anything");
+        assert!(!run.log().iter().any(verified), "{i}: no verdict");
     }
 }
 
@@ -323,11 +325,11 @@ fn pause_before_the_verdict_changes_nothing() {
         run.completed {"decision":{"kind":"terminate","reason":"done"}}
         "#,
     );
-    let mut asked = remotely(json!({})).given();
-    asked.pause(DrainPolicy::Immediate).expect("running");
-    assert_eq!(asked.outbox().count(), 0, "a paused run asks nobody");
-    asked.resume().expect("paused");
-    asked.then(
+    let mut run = remotely(json!({})).given();
+    run.pause(DrainPolicy::Immediate).expect("running");
+    assert_eq!(run.outbox().count(), 0, "a paused run makes no call");
+    run.resume().expect("paused");
+    run.then(
         "
         run.paused cut-off=send
         run.resumed
@@ -335,8 +337,8 @@ fn pause_before_the_verdict_changes_nothing() {
         > http send POST http://critic.test/ attempt=1
         ",
     );
-    asked.done("send", verifier_response(json!("pass")));
-    assert_eq!(asked.status(), RunStatus::Completed);
+    run.done("send", verifier_response(json!("pass")));
+    assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]
@@ -392,16 +394,16 @@ fn next_iteration_receives_the_last_verdict() {
     run.done("lead", verifier_response(terminate()));
     let verdict = json!({"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."});
     run.done("send", verifier_response(verdict));
-    let asked = run.outbox().next().expect("asked").kind.clone();
-    let tandem_record::EffectKind::Http { request, .. } = asked else {
-        panic!("{asked:?}");
+    let effect = run.outbox().next().expect("a request").kind.clone();
+    let tandem_record::EffectKind::Http { request, .. } = effect else {
+        panic!("{effect:?}");
     };
-    let told = &request.body.expect("told")["lastVerdict"];
+    let verdict = &request.body.expect("a body")["lastVerdict"];
     let expected = json!({
         "agentId": "core.critic", "target": "evt-run-1-2", "verdict": "revise",
         "criteria": ["short"], "feedback": "Shorter.",
     });
-    assert_eq!(*told, expected);
+    assert_eq!(*verdict, expected);
 }
 
 #[test]
@@ -449,15 +451,15 @@ fn branch_uses_its_own_verifier_and_keeps_recorded_verdicts() {
         .filter(|l| l.starts_with("> start"))
         .count();
     assert_eq!(starts, 0, "the verdict is known");
-    let mut asked = remotely(json!({}));
-    let there = asked.effect_of("send");
-    let here = asked.fork(ForkMode::Branch, asked.log().len() as u64);
+    let mut run = remotely(json!({}));
+    let there = run.effect_of("send");
+    let here = run.fork(ForkMode::Branch, run.log().len() as u64);
     assert_ne!(
         here.effect_of("send"),
         there,
         "another run, another question"
     );
-    asked.done("send", verifier_response(json!("pass")));
+    run.done("send", verifier_response(json!("pass")));
 }
 
 fn source_child(source: &RunHarness) -> tandem_record::RunId {
@@ -466,15 +468,15 @@ fn source_child(source: &RunHarness) -> tandem_record::RunId {
 
 #[test]
 fn only_a_verifier_at_a_dispatch_node_emits_a_verdict() {
-    // What is not authorized has no voice; the supervisor itself has none for this.
+    // A node without authorization has no emitter; the supervisor itself has none for this event.
     let run = ending(json!(["revise", "pass"]));
     let mut emitted = 0;
     for recorded in run.log() {
-        if let Event::Agent(fact) = &recorded.event
-            && let AgentEventKind::Verified { .. } = fact.kind
+        if let Event::Agent(agent_event) = &recorded.event
+            && let AgentEventKind::Verified { .. } = agent_event.kind
         {
-            assert_eq!(fact.node.as_str(), "send");
-            assert_eq!(fact.agent_id, "core.critic");
+            assert_eq!(agent_event.node.as_str(), "send");
+            assert_eq!(agent_event.agent_id, "core.critic");
             emitted += 1;
         }
     }

@@ -1,5 +1,5 @@
-//! What an operator may leave out: versions of the execution model, agents as a whole, and the types
-//! for conformance tests. What is left out is not done, and what needs it does not start.
+//! What an operator may disable: versions of the execution model, agents as a whole, and the types
+//! for conformance tests. Disabled features have no effect, and what needs them does not start.
 
 use super::harness::RunHarness;
 use super::supervising::{staged, supervised, terminate, workers};
@@ -40,18 +40,40 @@ fn low_confidence_decision_is_not_held_below_version_two() {
             let plan = json!([unsure(workers(&["one"])), terminate()]);
             let mut run = under(policy, supervised(plan, json!({})));
             run.create(json!({}));
-            let told = run.log().iter();
-            let told = told.filter(|r| matches!(r.event, Event::ConfidenceEscalated { .. }));
-            assert_eq!(told.count(), usize::from(escalated), "{kind:?} {version}");
-            let begun = run.run().view().children.len();
-            assert_eq!(begun, usize::from(!escalated), "{kind:?} {version}");
+            let escalations = run.log().iter();
+            let escalations =
+                escalations.filter(|r| matches!(r.event, Event::ConfidenceEscalated { .. }));
+            assert_eq!(
+                escalations.count(),
+                usize::from(escalated),
+                "{kind:?} {version}"
+            );
+            let children = run.run().view().children.len();
+            assert_eq!(children, usize::from(!escalated), "{kind:?} {version}");
         }
     }
 }
 
 #[test]
+fn decisions_tell_their_iteration_since_version_five() {
+    for (version, numbered) in [(1, false), (4, false), (5, true), (6, true)] {
+        let mut run = under(capped(version), supervised(json!([terminate()]), json!({})));
+        run.create(json!({}));
+        let decided = run.log().iter().find_map(|r| match &r.event {
+            Event::OrchestratorDecided {
+                iteration,
+                unnumbered,
+                ..
+            } => Some((*iteration, !unnumbered)),
+            _ => None,
+        });
+        assert_eq!(decided, Some((1, numbered)), "{version}");
+    }
+}
+
+#[test]
 fn no_agent_events_when_agents_are_disabled() {
-    // R-0023-8 (half: no type planned_verdicts anything)
+    // R-0023-8 (half: no node type emits agent events)
     let off = || AgentPolicy::default().with_agents_supported(false);
     let pinned =
         |workflow: WorkflowBuilder, agent: &str| workflow.with("agent", json!({"agentId": agent}));
@@ -93,14 +115,14 @@ fn older_run_records_no_handoffs_after_agents_are_disabled() {
     let plan = json!([workers(&["one"]), terminate()]);
     let mut run = under(AgentPolicy::default(), supervised(plan, json!({}))).given();
     run.create(json!({}));
-    let told = |run: &RunHarness| {
+    let handoffs = |run: &RunHarness| {
         let log = run.log().iter();
         log.filter(|r| matches!(r.event, Event::Handoff(_))).count()
     };
-    let before = told(&run);
+    let before = handoffs(&run);
     run.agents = AgentPolicy::default().with_agents_supported(false);
     run.child_ended("send", RunStatus::Completed, json!({}));
-    assert_eq!(told(&run), before);
+    assert_eq!(handoffs(&run), before);
     let error = run.run().error().expect("it failed");
     assert_eq!(error.code, "capability_not_provided");
 }

@@ -1,4 +1,4 @@
-//! Workflow documents in a few words.
+//! A short notation for workflow documents.
 
 use crate::definition::{Definition, Permissions, Problem};
 use crate::pack::AllowedPackTypes;
@@ -144,7 +144,7 @@ impl WorkflowBuilder {
         Arc::new(compiled.expect("the test's workflow compiles"))
     }
 
-    /// What is wrong with a workflow that should not be registered.
+    /// The problems of a workflow that should be refused.
     pub(super) fn faults(self) -> Vec<Problem> {
         let admitted = Definition::admit(&self.doc, Permissions::default());
         let mut faults = admitted.expect_err("the test's workflow is faulty");

@@ -1,4 +1,4 @@
-//! What to do about a problem, where more can be said than the problem itself says.
+//! Additional advice for some problems.
 
 use tandem_record::is_reserved_type;
 use tandem_runtime::{Problem, advertised_types, nearest};
@@ -37,7 +37,7 @@ fn for_reason(reason: &str) -> Option<&'static str> {
     }
 }
 
-/// The served types that look most like the one that does not exist.
+/// The served types with the most similar names.
 fn nearest_types(type_id: &str) -> String {
     match nearest(type_id, advertised_types()) {
         Some(found) => format!("Did you mean {found}?"),

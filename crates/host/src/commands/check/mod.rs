@@ -1,4 +1,4 @@
-//! `tandem check`: what registration would say about documents, with the place in the file.
+//! `tandem check`: the problems that registration would report, with their position in the file.
 
 mod advice;
 mod position;
@@ -21,7 +21,7 @@ use tandem_runtime::{
     AllowedPackTypes, Definition, PackTypes, Permissions, Problem, child_references,
 };
 
-/// What is wrong with a file, or will be when a run is started.
+/// A problem of a file, at registration or when a run is started.
 #[derive(Debug, PartialEq, Serialize)]
 struct Finding {
     file: PathBuf,
@@ -41,7 +41,7 @@ struct Finding {
 #[serde(rename_all = "lowercase")]
 enum Severity {
     Error,
-    /// Registers, but not everything will be as its author meant it.
+    /// The document can be registered, but may not behave as intended.
     Warning,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What documents are checked against.
+/// The rules that documents are checked with.
 struct Rules {
     packs: PackTypes,
     /// Unknown settings are errors.
@@ -106,7 +106,7 @@ impl Report {
                     .push(Finding::error(path, format!("cannot be read: {error}"))),
             }
         }
-        // Only when every document is known can one be missing.
+        // A missing child can be reported only when every document is known.
         for (child, finding) in children {
             if !ids.contains_key(&child) {
                 report.findings.push(finding);
@@ -156,8 +156,8 @@ impl Report {
     }
 }
 
-/// Everything to be said about one document. `ids` remembers which file brought which workflow,
-/// `children` which workflows a document starts and what to say if there is none.
+/// All findings of one document. `ids` maps each workflow to its file; `children` maps each child
+/// workflow to the finding if it is missing.
 fn examine(
     file: &Path,
     text: &str,
@@ -173,7 +173,7 @@ fn examine(
         Ok(document) => document,
         Err(error) => {
             let what = error.to_string();
-            // The position is shown in front; the parser repeats it at the end.
+            // The position is printed first, so the parser's own text for it is removed.
             let what = what.split(" at line ").next().unwrap_or_default();
             return vec![Finding {
                 line: Some(error.line()),
@@ -255,7 +255,7 @@ impl Finding {
         }
     }
 
-    /// `file:line:column: error: /pointer: message`, as editors and people read it.
+    /// `file:line:column: error: /pointer: message`, a format that editors understand.
     fn text(&self, style: Style) -> String {
         let mut place = self.file.display().to_string();
         if let (Some(line), Some(column)) = (self.line, self.column) {

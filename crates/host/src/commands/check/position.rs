@@ -1,15 +1,15 @@
-//! From a JSON pointer to a line and column. The parser keeps no positions, so the text is walked
-//! again, only along the pointer and only when there is something to report.
+//! Converts a JSON pointer to a line and column. The parser keeps no positions, so the text is
+//! scanned again, only along the pointer and only when there is something to report.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextPosition {
-    /// Both from 1; columns count characters.
+    /// Both start at 1; columns count characters.
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-/// Where the value a pointer names begins. When part of the pointer names nothing (a key that is
-/// missing), the place of the nearest value around it. `None` for text that is not JSON.
+/// Where the value of a pointer starts. If a part of the pointer does not exist (a missing key),
+/// the position of the nearest enclosing value. `None` for text that is not JSON.
 pub(super) fn locate(text: &str, pointer: &str) -> Option<TextPosition> {
     let mut scanner = JsonScanner { text, at: 0 };
     scanner.skip_space();
@@ -49,8 +49,8 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Offset of a member's value in the object that begins here. Of a key given twice the last
-    /// one counts, as it does for the parser.
+    /// Offset of a member's value in the object that starts here. The last of duplicate keys
+    /// counts, as in the parser.
     fn member(&self, key: &str) -> Option<Option<usize>> {
         let mut scanner = JsonScanner { ..*self };
         let mut found = None;
@@ -77,7 +77,7 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Offset of an item of the array that begins here.
+    /// Offset of an item of the array that starts here.
     fn item(&self, index: Option<usize>) -> Option<Option<usize>> {
         let mut scanner = JsonScanner { ..*self };
         scanner.at += 1;
@@ -102,7 +102,7 @@ impl JsonScanner<'_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// Counts brackets instead of recursing: depth is the author's to choose.
+    /// Counts brackets instead of recursing: the author controls the depth.
     fn skip_value(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {

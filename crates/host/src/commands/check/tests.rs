@@ -154,7 +154,7 @@ fn all_problems_of_a_document_are_reported_at_once() {
     let find = |found: &[(String, Severity)], path: &str| {
         let mut at = found.iter().filter(|(place, _)| place == path);
         let severity = at.next().map(|(_, severity)| *severity);
-        assert!(at.next().is_none(), "{path} is told twice");
+        assert!(at.next().is_none(), "{path} is reported twice");
         severity
     };
     for strict in [true, false] {
@@ -172,7 +172,7 @@ fn all_problems_of_a_document_are_reported_at_once() {
             assert_eq!(find(&found, path), Some(severity), "{path} in {found:?}");
         }
     }
-    // With the child beside it, nothing is missing.
+    // With the child in the same directory, nothing is missing.
     std::fs::write(dir.path().join("child.json"), GOOD.replace("good", "child")).unwrap();
     assert_eq!(find(&findings_of(true), "/nodes/2/config/workflowId"), None);
 }

@@ -1,14 +1,14 @@
-//! File descriptors: every connection takes one, and so do files and calls to others.
+//! File descriptors: every connection needs one, and so do files and outbound calls.
 
-/// Kept for the database and for calls to others: effects, deliveries to webhooks and callbacks under
-/// way at once are fewer than that.
+/// Reserved for the database and for outbound calls: fewer effects and deliveries than this are in
+/// progress at once.
 const RESERVE: u64 = 1_024;
 
-/// Raises the soft limit to the hard one and gives the number of descriptors connections may take.
-/// `None` where the system does not say.
+/// Raises the soft limit to the hard limit and returns the number of descriptors available for
+/// connections. `None` where the system does not report a limit.
 pub(crate) fn raise_descriptor_limit() -> Option<usize> {
     let limit = raise()?;
-    // Where there is little, half of it is for the rest.
+    // With a small limit, half of it is reserved.
     let reserve = RESERVE.min(limit / 2);
     Some(usize::try_from(limit - reserve).unwrap_or(usize::MAX))
 }
@@ -22,12 +22,12 @@ fn raise() -> Option<u64> {
             current: maximum,
             maximum,
         };
-        // Some systems report a hard limit they do not grant; the soft one holds then.
+        // Some systems report a hard limit they do not grant; then the soft limit applies.
         if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::debug!(%error, "the limit of file descriptors stays as it is");
+            tracing::debug!(%error, "the limit of file descriptors could not be raised");
         }
     }
-    // Nothing there means no limit.
+    // `None` means unlimited.
     Some(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
 }
 

@@ -1,7 +1,7 @@
-//! Connections: how many there may be, how long they may take, and serving HTTP on each.
+//! Connections: their number, their timeouts, and serving HTTP on each.
 //!
-//! No timer belongs to a request: a connection notes what it waits for and since when, and one
-//! look over all of them each second closes what took too long.
+//! Requests have no timers of their own: a connection records what it waits for and since when, and
+//! one sweep per second closes connections that took too long.
 
 mod descriptors;
 mod phase;
@@ -17,7 +17,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,34 +30,34 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tower::Service as _;
 use tracked_io::{RequestBody, ResponseBody, Socket};
 
-/// Between two looks for connections that took too long.
+/// Time between two sweeps for overdue connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Waited when no connection can be accepted, so that the loop does not spin.
+/// Pause after a failed accept, so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Between two lines in the log that say the same.
+/// Time between two equal log lines.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Of a request's headers together; also how much of an answer waits for a peer to take it.
+/// Maximum size of all headers of a request; also the size of the write buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What connections may do.
+/// Limits of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
-    /// At once.
+    /// Connections at once.
     pub(crate) max: usize,
-    /// At once from one address that is not loopback.
+    /// Connections at once from one address that is not loopback.
     pub(crate) max_per_address: usize,
-    /// From a connection's begin, or a request's first byte, to the end of its headers.
+    /// From the start of a connection, or the first byte of a request, to the end of its headers.
     pub(crate) header_timeout: Duration,
     /// Between two requests.
     pub(crate) idle_timeout: Duration,
-    /// For a peer to take something of what is written to it.
+    /// For a peer to accept any of the bytes written to it.
     pub(crate) write_timeout: Duration,
 }
 
-/// Accepts and serves until `stopping` says so and every connection has ended.
+/// Accepts and serves until `stopping` is true and every connection has ended.
 pub(super) async fn serve(
     listener: TcpListener,
     app: VerbRouter,
@@ -66,7 +66,7 @@ pub(super) async fn serve(
 ) {
     let table = ConnectionTable::new(limits);
     let _abort_on_drop = AbortOnDrop(Arc::clone(&table));
-    // Each connection holds a receiver; the last one gone closes the channel.
+    // Each connection holds a receiver; the last one dropped closes the channel.
     let (all_ended, connected) = watch::channel(());
     let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -87,12 +87,12 @@ pub(super) async fn serve(
                     }
                     None => log_throttle.log(|| {
                         tracing::warn!(
-                            "connections are turned away: as many as allowed have requests under way"
+                            "connections are refused: the maximum number has requests in progress"
                         );
                     }),
                 },
                 Err(error) => {
-                    // Out of descriptors, most likely, or the peer was gone already.
+                    // Most likely no descriptors are left, or the peer has already disconnected.
                     if !is_peer_error(&error) {
                         log_throttle.log(|| {
                             tracing::warn!(%error, "connections cannot be accepted");
@@ -121,7 +121,7 @@ pub(super) async fn serve(
 }
 
 async fn stop_requested(stopping: &mut watch::Receiver<bool>) {
-    // A sender that is gone means the same.
+    // A dropped sender means the same.
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 
@@ -133,7 +133,7 @@ fn is_peer_error(error: &std::io::Error) -> bool {
     )
 }
 
-/// Ends what still runs when serving itself is given up.
+/// Aborts running connections when the serve future is dropped.
 struct AbortOnDrop(Arc<ConnectionTable>);
 
 impl Drop for AbortOnDrop {
@@ -157,10 +157,18 @@ impl LogThrottle {
     }
 }
 
-/// A request that came when its connection had been chosen for closing.
+/// A request arrived after its connection was chosen for closing.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is being closed")]
 struct ConnectionClosing;
+
+/// The HTTP library reads a little more than its buffer at once, so the bound is checked again.
+fn header_bytes<B>(request: &Request<B>) -> usize {
+    let headers = request.headers().iter();
+    let fields = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let target = request.uri().path_and_query();
+    fields.sum::<usize>() + target.map_or(0, |target| target.as_str().len())
+}
 
 /// Serves one connection to its end.
 async fn handle_connection(
@@ -170,9 +178,9 @@ async fn handle_connection(
     app: VerbRouter,
     mut stopping: watch::Receiver<bool>,
 ) {
-    // Events are small and wanted now.
+    // Events are small and must be sent at once.
     if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "a connection will be a little slower");
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let connection = Arc::clone(&slot.connection);
     let service = service_fn(|mut request: Request<Incoming>| {
@@ -185,6 +193,11 @@ async fn handle_connection(
         async move {
             if !accepted {
                 return Err(ConnectionClosing);
+            }
+            if header_bytes(&request) > BUFFER_BYTES {
+                let mut refused = Response::new(Body::empty());
+                *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                return Ok(refused.map(|body| ResponseBody::new(body, connection)));
             }
             let answer: Response<Body> = match app.call(request).await {
                 Ok(answer) => answer,

@@ -1,19 +1,19 @@
-//! What one connection is doing, and since when. Written by the connection's own task, read by
-//! whoever looks for connections to close. One atomic word holds both, so that a connection that
-//! is chosen for closing cannot begin a request at the same moment.
+//! The phase of one connection, and since when. Written by the connection's own task, read by the
+//! sweep. One atomic word holds both, so that a connection chosen for closing cannot start a
+//! request at the same moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// New, or some bytes of a request have arrived, and not all of its headers.
+    /// New, or a part of the request headers has arrived.
     Header,
     /// Between two requests.
     Idle,
     /// The headers are complete, the body is not.
     Body,
-    /// The request is being answered.
+    /// The response is being computed or sent.
     Response,
     /// Chosen for closing; its task is being cancelled.
     Closed,
@@ -22,11 +22,11 @@ pub(super) enum Phase {
 const PHASE_BITS: u32 = 3;
 
 pub(super) struct Connection {
-    /// What the numbers below count milliseconds from.
+    /// Times below are in milliseconds since this instant.
     epoch: Instant,
-    /// Milliseconds above, phase below.
+    /// Milliseconds in the high bits, phase in the low bits.
     state: AtomicU64,
-    /// Since when the peer takes no bytes; 0 while it does.
+    /// Since when the peer accepts no bytes; 0 while it does.
     blocked_since: AtomicU64,
 }
 
@@ -47,7 +47,7 @@ impl Connection {
         unpack(self.state.load(Ordering::Acquire))
     }
 
-    /// How long the peer has taken nothing of what is written to it.
+    /// How long the peer has accepted none of the bytes written to it.
     pub(super) fn blocked_for(&self, now_ms: u64) -> Option<Duration> {
         match self.blocked_since.load(Ordering::Relaxed) {
             0 => None,
@@ -60,8 +60,8 @@ impl Connection {
         self.change(|phase| (phase == Phase::Idle).then_some(Phase::Header));
     }
 
-    /// The headers are complete. `false` if the connection is being closed: the request is then
-    /// not to be performed.
+    /// The headers are complete. `false` if the connection is being closed: the request must then
+    /// not be executed.
     pub(super) fn begin(&self, body_follows: bool) -> bool {
         let next = match body_follows {
             true => Phase::Body,
@@ -78,7 +78,7 @@ impl Connection {
         self.change(|phase| (phase != Phase::Closed).then_some(Phase::Idle));
     }
 
-    /// Closes the connection unless it moved on since it was looked at.
+    /// Closes the connection unless its phase changed since `observed`.
     pub(super) fn close(&self, observed: (Phase, u64)) -> bool {
         let closed = pack(Phase::Closed, observed.1);
         self.state
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Moves to the phase `next` gives for the present one; `false` if it gives none.
+    /// Changes to the phase that `next` returns for the current one; `false` if it returns none.
     fn change(&self, next: impl Fn(Phase) -> Option<Phase>) -> bool {
         let mut observed = self.state.load(Ordering::Acquire);
         let Some(mut phase) = next(unpack(observed).0) else {

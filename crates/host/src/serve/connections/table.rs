@@ -1,9 +1,9 @@
-//! All open connections. Says who is let in, who is closed to make room, and who is closed because
-//! it took too long.
+//! All open connections: decides which connection is accepted, which is closed to make room, and
+//! which is closed because it took too long.
 //!
-//! When there is no room, connections that wait for a request give way to new ones: a peer that
-//! opens many and sends nothing pushes out its own. A connection with a request under way is never
-//! closed for another's sake, except one whose body is overdue.
+//! When the table is full, connections that wait for a request are evicted for new ones, so a peer
+//! that opens many idle connections evicts its own. A connection with a request in progress is
+//! never evicted, except one whose body is overdue.
 
 use super::ConnectionLimits;
 use super::phase::{Connection, Phase};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
-/// A body that arrives this slowly may be cut off when there is no room.
+/// A body that is not complete after this time may be evicted when the table is full.
 const BODY_OVERDUE: Duration = Duration::from_secs(5);
 
-/// One part in so many of the connections that wait is closed at once when there is no room. More
-/// than one, because looking for the oldest costs as much as there are connections.
+/// When the table is full, one of this many waiting connections is closed at once. More than one is
+/// closed, because the search for the oldest is linear.
 const SHARE_CLOSED: usize = 32;
 
 pub(super) struct ConnectionTable {
@@ -34,7 +34,7 @@ struct Open {
     by_peer: HashMap<IpAddr, usize>,
 }
 
-/// A connection as it was when it was looked at.
+/// A connection and its phase when it was examined.
 #[derive(Clone, Copy)]
 struct ObservedState {
     since: u64,
@@ -45,11 +45,11 @@ struct ObservedState {
 struct Entry {
     connection: Arc<Connection>,
     peer: IpAddr,
-    /// Known once its task runs.
+    /// Set once its task runs.
     task: Option<AbortHandle>,
 }
 
-/// A slot in the table, given back when dropped.
+/// A slot in the table, released when dropped.
 pub(super) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
     pub(super) id: u64,
@@ -71,13 +71,13 @@ impl ConnectionTable {
         })
     }
 
-    /// A slot for a connection from `address`; `None` if every other one is busy.
+    /// A slot for a connection from `address`; `None` if all others are busy.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let address = address.to_canonical();
         let peer = peer(address);
         let now = self.now_ms();
         let mut open = self.open.lock();
-        // Proxies and tools of this machine share one address.
+        // All local proxies and tools share one address.
         let share = match address.is_loopback() {
             true => self.limits.max,
             false => self.limits.max_per_address,
@@ -107,20 +107,20 @@ impl ConnectionTable {
         })
     }
 
-    /// Makes the connection's task known, so that it can be cancelled.
+    /// Registers the connection's task, so that it can be cancelled.
     pub(super) fn started(&self, id: u64, task: AbortHandle) {
         if let Some(entry) = self.open.lock().connections.get_mut(&id) {
             entry.task = Some(task);
         }
     }
 
-    /// Closes some of those that wait, when the system has no descriptors left.
+    /// Evicts some waiting connections when the system has no descriptors left.
     pub(super) fn evict_waiting(&self) {
         let now = self.now_ms();
         let _ = self.open.lock().evict_waiting(now, None);
     }
 
-    /// Closes what took too long; called every now and then.
+    /// Closes overdue connections; called periodically.
     pub(super) fn close_overdue(&self) {
         let now = self.now_ms();
         self.open
@@ -128,7 +128,7 @@ impl ConnectionTable {
             .close_where(|connection, phase, since| self.is_overdue(connection, phase, since, now));
     }
 
-    /// Closes every connection that does not have a whole request, since the host stops.
+    /// Closes every connection without a complete request, because the host stops.
     pub(super) fn close_without_request(&self) {
         let has_request = |phase| matches!(phase, Phase::Body | Phase::Response);
         self.open.lock().close_where(|connection, phase, _| {
@@ -136,7 +136,7 @@ impl ConnectionTable {
         });
     }
 
-    /// Cuts off everything.
+    /// Aborts all connections.
     pub(super) fn abort(&self) {
         for entry in self.open.lock().connections.values() {
             entry.abort();
@@ -152,7 +152,7 @@ impl ConnectionTable {
         match phase {
             Phase::Header => waited > self.limits.header_timeout,
             Phase::Idle => waited > self.limits.idle_timeout,
-            // The API bounds how long it reads a body, and answers; streams last.
+            // The API has its own timeout for a body; streams have none.
             Phase::Body | Phase::Response | Phase::Closed => false,
         }
     }
@@ -180,8 +180,8 @@ impl Open {
         }
     }
 
-    /// Closes those that waited longest: first with unfinished headers, then between requests, then
-    /// with an overdue body. `None` if none can be closed.
+    /// Closes the connections that waited longest: first with incomplete headers, then idle ones,
+    /// then with an overdue body. `None` if none can be closed.
     fn evict_waiting(&mut self, now: u64, peer: Option<IpAddr>) -> Option<()> {
         let entries = self.connections.iter();
         let mut waiting: Vec<(u8, ObservedState)> = entries
@@ -232,7 +232,7 @@ impl Open {
         }
     }
 
-    /// `false` if the connection moved on since it was looked at.
+    /// `false` if the phase changed since the connection was examined.
     fn close(&mut self, observed: ObservedState) -> bool {
         let Some(entry) = self.connections.get(&observed.id) else {
             return false;
@@ -254,7 +254,7 @@ impl Entry {
     }
 }
 
-/// Whom an address belongs to: a subscriber of IPv6 usually has 64 bits to itself.
+/// The key for the address limit: an IPv6 subscriber usually owns a /64 prefix.
 fn peer(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

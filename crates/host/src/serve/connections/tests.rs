@@ -1,4 +1,4 @@
-//! Who is let in and who gives way.
+//! Admission and eviction of connections.
 
 use super::ConnectionLimits;
 use super::phase::Phase;
@@ -28,8 +28,8 @@ fn is_closed(slot: &ConnectionSlot) -> bool {
     slot.connection.phase().0 == Phase::Closed
 }
 
-/// So that times differ.
-fn a_moment_later() {
+/// Ensures that times differ.
+fn wait_2_ms() {
     let began = std::time::Instant::now();
     while began.elapsed() < Duration::from_millis(2) {
         std::thread::yield_now();
@@ -44,12 +44,12 @@ fn incomplete_headers_are_evicted_before_idle_and_requests_never() {
     let idle = admit(&table, LOCAL).unwrap();
     assert!(idle.connection.begin(false));
     idle.connection.response_sent();
-    a_moment_later();
+    wait_2_ms();
     let half = admit(&table, LOCAL).unwrap();
     let fourth = admit(&table, LOCAL).expect("there is room");
     assert!(is_closed(&half) && !is_closed(&idle) && !is_closed(&busy));
     assert!(fourth.connection.begin(false));
-    let fifth = admit(&table, LOCAL).expect("the idle one gives way");
+    let fifth = admit(&table, LOCAL).expect("the idle connection is evicted");
     assert!(is_closed(&idle) && !is_closed(&busy));
     assert!(fifth.connection.begin(false));
     assert!(admit(&table, LOCAL).is_none(), "all have requests");
@@ -71,7 +71,7 @@ fn address_limit_evicts_only_connections_of_that_address() {
     let table = table(10, 2);
     let other = admit(&table, LOCAL).unwrap();
     let first = admit(&table, FAR).unwrap();
-    a_moment_later();
+    wait_2_ms();
     let second = admit(&table, FAR).unwrap();
     let _third = admit(&table, FAR).unwrap();
     assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&other));
@@ -97,13 +97,13 @@ fn overdue_connections_are_closed() {
     assert!(slow_reader.connection.begin(false));
     slow_reader.connection.write_blocked();
     slow_reader.connection.write_resumed();
-    a_moment_later();
+    wait_2_ms();
     table.close_overdue();
     assert!(is_closed(&half) && is_closed(&stuck));
     assert!(!is_closed(&idle) && !is_closed(&slow_reader));
     // The first byte of the next request begins its headers.
     idle.connection.bytes_arrived();
-    a_moment_later();
+    wait_2_ms();
     table.close_overdue();
     assert!(is_closed(&idle));
 }

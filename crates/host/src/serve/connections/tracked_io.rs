@@ -1,4 +1,5 @@
-//! The socket, the request's body and the answer's body, each telling the connection what it does.
+//! The socket, the request body and the response body; each reports its activity to the
+//! connection's phase.
 
 use super::phase::Connection;
 use axum::BoxError;
@@ -80,7 +81,7 @@ impl Write for Socket {
     }
 }
 
-/// A request's body on its way in.
+/// The request body, while it is received.
 pub(super) struct RequestBody {
     body: Incoming,
     connection: Arc<Connection>,
@@ -116,7 +117,7 @@ impl Body for RequestBody {
     }
 }
 
-/// An answer's body on its way out. Its end, or its being given up, ends the request.
+/// The response body, while it is sent. Its end, or dropping it, ends the request.
 pub(super) struct ResponseBody {
     body: axum::body::Body,
     connection: Arc<Connection>,

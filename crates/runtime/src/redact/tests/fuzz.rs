@@ -1,6 +1,8 @@
-//! Arbitrary JSON with secrets planted anywhere in it.
+//! Property tests: arbitrary JSON with secrets at random places.
 
 use super::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -27,8 +29,8 @@ fn configured_redactor() -> &'static Redactor {
     &REDACTOR
 }
 
-/// Text with everything that is awkward in JSON: control characters, escapes, quotes, signs outside
-/// the basic plane, and escapes that are written out.
+/// Text with difficult JSON content: control characters, escapes, quotes, characters outside the
+/// basic plane, and literal escapes.
 fn awkward() -> impl Strategy<Value = String> {
     let pieces = select(vec![
         "\u{8}",
@@ -127,8 +129,27 @@ fn secrets_in(value: &Value) -> Vec<&'static str> {
         .collect()
 }
 
+/// Made in other ways than the redactor makes them.
+fn encoded(secret: &str) -> Vec<String> {
+    let hex = |b: u8| format!("{b:02x}");
+    // `{"k":"\"`, the secret, `\""}`.
+    let twice = json!({"k": json!(secret).to_string()}).to_string();
+    let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+    vec![
+        secret.bytes().map(hex).collect(),
+        secret.bytes().map(hex).collect::<String>().to_uppercase(),
+        secret.bytes().map(|b| format!("%{}", hex(b))).collect(),
+        secret
+            .encode_utf16()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect(),
+        twice[8..twice.len() - 4].to_owned(),
+        form,
+    ]
+}
+
 proptest! {
-    // More with `PROPTEST_CASES`.
+    // Set `PROPTEST_CASES` for more cases.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -173,9 +194,25 @@ proptest! {
         prop_assume!(secrets_in(&value).is_empty());
         let mut unchanged = value.clone();
         // Masks of numbers aside: one of the secrets is a number.
-        let redactor = Redactor::new(CONFIGURED.into_iter().filter(|(id, _)| *id != "digits"));
-        redactor.redact_value(&mut unchanged);
+        static REDACTOR: LazyLock<Redactor> =
+            LazyLock::new(|| Redactor::new(CONFIGURED.into_iter().filter(|(id, _)| *id != "digits")));
+        REDACTOR.redact_value(&mut unchanged);
         prop_assert_eq!(unchanged, value);
+    }
+
+    #[test]
+    fn no_encoding_hides_a_secret(secret in "\\PC{8,24}", before in any::<String>(), after in any::<String>()) {
+        let redactor = Redactor::new([("s", &*secret)].into_iter());
+        prop_assume!(!redactor.configured.is_empty() && !"[REDACTED:s]".contains(&secret));
+        for form in encoded(&secret) {
+            prop_assume!(!"[REDACTED:s]".contains(&form));
+            let clean = stored(&redactor, &json!({"a": format!("{before}{form}{after}")}));
+            prop_assert!(!clean["a"].as_str().unwrap().contains(&form), "{} -> {}", form, clean);
+        }
+        // Whole base64, with what stands beside the secret encoded too.
+        let bytes = [before.as_bytes(), secret.as_bytes(), after.as_bytes()].concat();
+        let clean = stored(&redactor, &json!(STANDARD.encode(bytes)));
+        prop_assert!(clean.as_str().unwrap().contains("[REDACTED"), "{}", clean);
     }
 
     #[test]

@@ -24,8 +24,8 @@ fn shown(event_: Event, cause: Cause) -> Value {
     event(&RunId::new("run-1"), &recorded, &Sensitivity::default())
 }
 
-/// Facts that name the host of a cause elsewhere, and some that do not.
-fn facts() -> Vec<(Event, bool)> {
+/// Events, and whether they name the host of a cause on another host.
+fn events() -> Vec<(Event, bool)> {
     let text = || "x".to_owned();
     let node = || NodeId::new("n");
     let reasoned = AgentEventKind::Reasoned {
@@ -67,6 +67,7 @@ fn facts() -> Vec<(Event, bool)> {
         agent_id: text(),
         decision: json!({}),
         iteration: 1,
+        unnumbered: false,
     };
     let escalated = Event::ConfidenceEscalated {
         node: node(),
@@ -83,8 +84,8 @@ fn facts() -> Vec<(Event, bool)> {
         step: HandoffStep::Began,
         returned: 0,
     }));
-    let mut facts = vec![(agent_event(delta), false)];
-    facts.push((Event::RunResumed { reason: None }, false));
+    let mut events = vec![(agent_event(delta), false)];
+    events.push((Event::RunResumed { reason: None }, false));
     let verified = AgentEventKind::Verified {
         verification_subject: VerificationSubject::Decision { decided: Seq(2) },
         verdict: VerifierVerdict::Pass,
@@ -93,27 +94,27 @@ fn facts() -> Vec<(Event, bool)> {
         feedback: None,
     };
     for one in [reasoned, called, returned, handed, decided, verified] {
-        facts.push((agent_event(one), true));
+        events.push((agent_event(one), true));
     }
-    facts.extend([turn, escalated, handoff].map(|event| (event, true)));
-    facts
+    events.extend([turn, escalated, handoff].map(|event| (event, true)));
+    events
 }
 
 #[test]
 fn causation_host_is_named_only_for_foreign_causes() {
     // R-0040-1, R-0040-2 (half: the projection), R-0040-3 (half: the projection)
-    for (fact, named) in facts() {
+    for (event, named) in events() {
         let foreign = Cause::Foreign {
             event: "run-9:2".to_owned(),
             host: "far".to_owned(),
         };
-        let far = shown(fact.clone(), foreign);
+        let far = shown(event.clone(), foreign);
         assert_eq!(far["causationId"], "run-9:2");
         let host = far["payload"].get("causationHostId");
         assert_eq!(host, named.then(|| json!("far")).as_ref(), "{far}");
 
         for near in [Cause::Event(Seq(3)), Cause::External("run-2:1".to_owned())] {
-            let near = shown(fact.clone(), near);
+            let near = shown(event.clone(), near);
             assert_eq!(near["payload"].get("causationHostId"), None, "{near}");
         }
     }
@@ -146,8 +147,8 @@ fn verified_event_shows_target_and_verdict_but_no_feedback() {
                    "criteria": ["short"], "confidence": 0.5}),
         ),
     ];
-    for (fact, expected) in table {
-        let shown = shown(fact, Cause::Event(Seq(3)));
+    for (event, expected) in table {
+        let shown = shown(event, Cause::Event(Seq(3)));
         assert_eq!(shown["type"], "agent.verified");
         assert_eq!(shown["payload"], expected);
     }

@@ -1,17 +1,16 @@
-//! What discovery says of agents: the execution model up to the version that is served, and the
-//! families around it.
+//! The agent part of discovery: the execution model up to the served version, and related families.
 
 use super::HostCapabilities;
 use crate::v1::payload::Fields;
 use serde_json::json;
 
-/// The multi-agent execution model as it is served.
+/// The multi-agent execution model as this host serves it.
 #[derive(Debug, Clone)]
 pub struct AgentCapabilities<'a> {
-    /// The operator's floor, when it is stricter than the protocol's.
+    /// The operator's confidence floor, when it is stricter than the protocol's.
     pub floor: Option<f64>,
     pub escalation_kind: Option<&'a str>,
-    /// Where a kind of question of our own is explained.
+    /// Where this host's own interrupt kinds are documented.
     pub vendor_kinds_url: Option<String>,
     pub ask_user_routings: &'a [&'a str],
     pub fan_out_policies: &'a [&'a str],
@@ -19,26 +18,25 @@ pub struct AgentCapabilities<'a> {
     pub max_fan_out: u32,
     pub max_loop_iterations: u64,
     pub reasoning_token_limit: usize,
-    /// How writes of siblings go together, in the protocol's word.
+    /// How concurrent writes of siblings are merged, as a protocol term.
     pub sibling_writes: &'a str,
-    /// Where a run comes from can be asked.
+    /// The ancestry endpoint is served.
     pub ancestry: bool,
-    /// Memory across sub-runs and forks that read it as it was: what the second version asks for.
+    /// Memory across sub-runs, and forks that read it as it was: required for version 2.
     pub memory: bool,
-    /// Replays answer models from the record and refuse what is not there: the fourth version.
+    /// Replays answer model calls from the record and refuse what is not recorded: version 4.
     pub replays_models: bool,
-    /// Turns are counted, see memory as of their beginning and outlast waits: the fifth version.
+    /// Iterations are counted, read memory as of their start and survive waits: version 5.
     pub stateful_resume: bool,
-    /// Results are checked before they count: the sixth version.
+    /// Results are verified before they count: version 6.
     pub verifier: bool,
     /// The operator advertises nothing above this version.
     pub version_cap: Option<u32>,
 }
 
-/// Rungs build on each other: without memory across sub-runs everything above the first is out of
-/// reach, however much of it works.
+/// The highest version whose lower versions are all served. Without memory across sub-runs it is 1.
 fn version(agents: &AgentCapabilities<'_>) -> usize {
-    // Causation across hosts, the third, needs nothing that could be missing.
+    // Version 3, causation across hosts, has no requirement that could be missing.
     let supported = [
         true,
         agents.memory,
@@ -109,7 +107,7 @@ pub(super) fn multi_agent(
         agents_document.set("memoryBackends", ["long-term"]);
     }
     out.set("agents", agents_document.0);
-    // The older names of the same.
+    // The same under the older names.
     out.set("orchestrator", json!({"supported": true}));
     out.set(
         "dispatch",

@@ -1,8 +1,8 @@
-//! What discovery says of packs.
+//! The pack part of discovery.
 
 use serde_json::{Value, json};
 
-/// How nodes of packs are run here.
+/// How nodes of packs are run on this host.
 #[derive(Debug, Clone)]
 pub struct WasmPacks {
     pub abi_versions: &'static [u32],

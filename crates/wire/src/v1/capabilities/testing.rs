@@ -1,13 +1,12 @@
-//! What a client may count on when it tests: models it need not pay for, and the keys that may ask for
-//! them.
+//! What clients can use for tests: mock providers, and the keys that may select them.
 
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy)]
 pub struct TestingCapabilities<'a> {
-    /// Mock providers a run may name.
+    /// Mock providers that a run may select.
     pub mock_providers: &'a [&'a str],
-    /// How keys begin that may name one.
+    /// Prefix of keys that may select one.
     pub test_key_prefix: &'a str,
 }
 

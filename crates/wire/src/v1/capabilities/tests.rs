@@ -1,6 +1,6 @@
 use super::*;
 
-/// What is served of the version that could be missing: the second, fourth, fifth and sixth.
+/// Which optional versions are served: the second, fourth, fifth and sixth.
 fn served(supported: [bool; 4], version_cap: Option<u32>) -> AgentCapabilities<'static> {
     let [memory, replays_models, stateful_resume, verifier] = supported;
     AgentCapabilities {
@@ -92,7 +92,7 @@ fn compaction_is_advertised_only_with_memory() {
 
 #[test]
 fn execution_model_version_implies_lower_versions_and_none_above() {
-    // R-0039-28 (half: what is told of each version), R-0040-13 (half: version three is told with it)
+    // R-0039-28 (half: what each version advertises), R-0040-13 (half: advertised with version 3)
     // R-0040-16, R-0040-18
     let model = |supported, cap| {
         document_with(served(supported, cap))["multiAgent"]["executionModel"].clone()

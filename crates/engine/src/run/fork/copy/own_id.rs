@@ -1,12 +1,12 @@
-//! The source's own id in what the engine itself wrote: keys and names it made of the id, and what it
-//! tells a supervisor or a critic over HTTP, which a branch may have to ask again.
+//! Replaces the source's own id in values that the engine wrote: keys and names derived from the
+//! id, and the HTTP requests to a supervisor or a verifier, which a branch may send again.
 
 use crate::definition::Definition;
 use crate::node::Kind;
 use serde_json::Value;
 use tandem_record::{Event, NodeId, RunId, Work};
 
-/// The id the source has, and the one the fork has in its place.
+/// The source's id and the fork's id.
 #[derive(Clone, Copy)]
 pub(super) struct OwnId<'a> {
     pub(super) source: &'a RunId,
@@ -14,7 +14,7 @@ pub(super) struct OwnId<'a> {
 }
 
 impl OwnId<'_> {
-    /// A name that begins with the run's id and a colon.
+    /// Maps a name that begins with the run's id and a colon.
     pub(super) fn map_name(self, name: &mut String) {
         let rest = name.strip_prefix(self.source.as_str());
         if let Some(rest) = rest.filter(|rest| rest.starts_with(':')) {
@@ -22,7 +22,7 @@ impl OwnId<'_> {
         }
     }
 
-    /// The public id of an event of the run.
+    /// Maps the public id of an event of the run.
     pub(super) fn map_event_id(self, id: &mut String) {
         let rest = id.strip_prefix("evt-");
         let rest = rest.and_then(|rest| rest.strip_prefix(self.source.as_str()));
@@ -32,7 +32,7 @@ impl OwnId<'_> {
         }
     }
 
-    /// The name the engine gives to what a node asks about, where its author gave none.
+    /// Maps the default name of what a node asks about, used when its author gave none.
     pub(super) fn map_artifact(self, node: &NodeId, id: &mut String) {
         let made = format!("{}:{node}", self.source);
         let kind = id.strip_prefix(&made);
@@ -47,7 +47,7 @@ impl OwnId<'_> {
         }
     }
 
-    /// What a supervisor or a critic was told of the run.
+    /// Maps the run id in the request to a supervisor or a verifier.
     pub(super) fn map_request_body(self, def: &Definition, event: &mut Event) {
         let work = match event {
             Event::NodeStarted {
@@ -58,7 +58,7 @@ impl OwnId<'_> {
                 let kind = def.index(node).map(|ix| &def.nodes[ix].kind);
                 Some(work).filter(|_| matches!(kind, Some(Kind::Supervisor(_))))
             }
-            Event::VerificationRequested(asked) => Some(&mut asked.work),
+            Event::VerificationRequested(request) => Some(&mut request.work),
             _ => None,
         };
         let Some(Work::Http { request, .. }) = work else {
@@ -80,7 +80,7 @@ impl OwnId<'_> {
     }
 }
 
-/// The id of a message in a conversation begins with that of the conversation.
+/// Maps the id of a message in a conversation, which begins with the conversation's id.
 pub(super) fn map_message(turn: &mut Value, before: &str, now: &str) {
     if let Some(Value::String(id)) = turn.get_mut("messageId") {
         let rest = id.strip_prefix(before);

@@ -1,9 +1,10 @@
-//! A model's part in a replay. The recorded answer stands for the call, found by the content key of
-//! the request: the provider is not asked. A request without a recorded answer ends the replay, and
-//! visibly; nothing is put in its place.
+//! Model calls in a replay. The recorded answer replaces the call; it is found by the content key
+//! of the request, and the provider is not called. A request without a recorded answer fails the
+//! replay; no other answer is used.
 //!
-//! A provider that answers by program says something else each time, so it is asked again and
-//! compared. When one of the two was refused and the other not, the replay ends there.
+//! A mock provider that answers by program gives another answer each time, so it is called again
+//! and the answers are compared. If one of the two answers is a refusal and the other is not, the
+//! replay ends there.
 
 use super::{Replayer, event_kind, settles};
 use crate::model::AnswerVerdict;
@@ -14,16 +15,16 @@ use tandem_record::{
     EnvelopeEventKind, ErrorInfo, Event, ModelAnswer, NodeId, RefusalDivergence, Seq, Work,
 };
 
-/// What the source's next event means to a node that asks a model.
+/// The meaning of the source's next event for a node that calls a model.
 pub(super) enum ModelStep {
-    /// It made its first call, or a call again.
+    /// It made its first call, or repeated a call.
     Called,
-    /// It was answered, and did what follows in the events up to this one.
+    /// It received an answer. The events up to `end` follow from it.
     Answered { end: usize },
 }
 
 impl Replayer<'_, '_> {
-    /// Whether the next event is to be done again by a node that asks a model.
+    /// Whether a node that calls a model has to repeat the next event.
     pub(super) fn model_step(&self) -> Option<(usize, ModelStep)> {
         let event = &self.log[self.next].event;
         let ix = self.draft.run.def.index(event.node()?)?;
@@ -36,23 +37,23 @@ impl Replayer<'_, '_> {
                 work: Some(Work::Model { .. }),
                 ..
             } if self.next >= self.from => Some((ix, ModelStep::Called)),
-            Event::ModelAnswered(told) => {
-                let end = self.end_of_answer(&told.node);
+            Event::ModelAnswered(answered) => {
+                let end = self.end_of_answer(&answered.node);
                 (end > self.from).then_some((ix, ModelStep::Answered { end }))
             }
             _ => None,
         }
     }
 
-    /// Where what followed from the next event ends: one decision told all of it.
+    /// The end of the events that follow from the next event: one decision recorded all of them.
     fn end_of_answer(&self, node: &NodeId) -> usize {
         let rest = self.log[self.next..].iter();
         let own = rest.take_while(|r| r.event.node() == Some(node));
         let mut end = self.next;
         for recorded in own {
             end += 1;
-            let asked = matches!(recorded.event, Event::ModelRetried(_));
-            if asked || settles(&recorded.event, node) {
+            let retried = matches!(recorded.event, Event::ModelRetried(_));
+            if retried || settles(&recorded.event, node) {
                 break;
             }
         }
@@ -74,7 +75,7 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// Whether the call the replay would make has the key of the one the source made.
+    /// Whether the replay's call has the same key as the source's.
     fn has_same_request_key(&self, ix: usize) -> bool {
         let recorded = &self.log[self.next].event;
         let Kind::Model(config) = &self.draft.run.def.nodes[ix].kind else {
@@ -100,28 +101,28 @@ impl Replayer<'_, '_> {
         let Ok(call) = call else {
             return false;
         };
-        let mut asked = recorded.clone();
-        if let Event::NodeStarted { work, .. } = &mut asked {
+        let mut requested = recorded.clone();
+        if let Event::NodeStarted { work, .. } = &mut requested {
             *work = Some(call);
         }
-        key(&(self.redact)(&asked)) == key(recorded)
+        key(&(self.redact)(&requested)) == key(recorded)
     }
 
-    /// The node hears an answer and does what follows from it.
+    /// Applies an answer to the node and executes what follows from it.
     fn replay_answer(&mut self, ix: usize, end: usize) {
         let recorded = &self.log[self.next];
-        let Event::ModelAnswered(told) = &recorded.event else {
+        let Event::ModelAnswered(answered) = &recorded.event else {
             unreachable!("only an answer is replayed");
         };
         let call = self.draft.run.call_of(ix);
-        let Some(call) = call.filter(|call| call.key == told.key) else {
+        let Some(call) = call.filter(|call| call.key == answered.key) else {
             self.emit_divergence(recorded.seq, "missing");
             return self.fail_without_recorded_answer(ix);
         };
         let answer = match self.replay_model_answer(ix, &call) {
             Some(ReplayedModelAnswer::Answer(answer)) => answer,
             Some(ReplayedModelAnswer::NotCalled) => return,
-            Some(ReplayedModelAnswer::Exhausted) | None => told.answer.clone(),
+            Some(ReplayedModelAnswer::Exhausted) | None => answered.answer.clone(),
         };
         let cause = self.draft.run.state.nodes[ix].last;
         let cause = cause.expect("a node that waits has started");
@@ -134,30 +135,31 @@ impl Replayer<'_, '_> {
         self.draft.already_recorded.clear();
         let same_course = self.followed_same_path(end);
         self.compare(end);
-        // Another text is a difference and no more; another course has no record to follow.
+        // Another text is only a difference. Another path has no record to follow.
         if !same_course {
             self.fail_without_recorded_answer(ix);
         }
     }
 
-    /// Whether what was just done are events of the same kinds as the source's up to `end`, and a
-    /// call that follows from them is the same call.
+    /// Whether the new events are of the same kinds as the source's up to `end`, and a call that
+    /// follows from them is the same call.
     fn followed_same_path(&self, end: usize) -> bool {
         let done = self.draft.drafted()[self.first_uncompared()..].iter();
-        let told = self.log[self.next..end].iter();
+        let source = self.log[self.next..end].iter();
         let kinds = done.clone().map(|r| event_kind(&r.event));
-        kinds.eq(told.clone().map(|r| event_kind(&r.event)))
-            && done.last().and_then(|r| key(&r.event)) == told.last().and_then(|r| key(&r.event))
+        kinds.eq(source.clone().map(|r| event_kind(&r.event)))
+            && done.last().and_then(|r| key(&r.event)) == source.last().and_then(|r| key(&r.event))
     }
 
-    /// What a provider that answers by program says now. `None` where the record is asked.
+    /// The new answer of a provider that answers by program. `None` when the recorded answer is
+    /// used.
     fn replay_model_answer(&mut self, ix: usize, call: &Call) -> Option<ReplayedModelAnswer> {
         let by_program = self
             .draft
             .cx
             .providers
             .is_programmed(&call.request.provider);
-        // What a mock provider of the run says is in the record, and would be the same again.
+        // The answers of a run's mock provider are recorded, and would be the same again.
         if self.next < self.from || !by_program || call.script.is_some() {
             return None;
         }
@@ -175,14 +177,14 @@ impl Replayer<'_, '_> {
         Some(replayed)
     }
 
-    /// Whether one of source and replay was refused where the other got a usable answer.
+    /// Whether exactly one of source and replay was refused and the other got a usable answer.
     fn refusal_differs(&self, ix: usize, answer: &ModelAnswer) -> bool {
         let now = self.is_refused(ix, answer);
         now.zip(self.source_refused(ix))
             .is_some_and(|(now, then)| now != then)
     }
 
-    /// Whether an answer is a refusal or can be used; `None` when it is neither.
+    /// Whether an answer is a refusal or usable; `None` when it is neither.
     fn is_refused(&self, ix: usize, answer: &ModelAnswer) -> Option<bool> {
         match self.draft.validate_answer(ix, answer).verdict {
             AnswerVerdict::Refused(_) => Some(true),
@@ -191,19 +193,19 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// How the source fared in the end with the node at hand: by its last answer.
+    /// Whether the source's last answer at the current node was a refusal.
     fn source_refused(&self, ix: usize) -> Option<bool> {
         let node = &self.draft.run.def.nodes[ix].id;
         let rest = self.log[self.next..].iter();
         let of_node = rest.take_while(|r| !settles(&r.event, node));
         let answers = of_node.filter_map(|r| match &r.event {
-            Event::ModelAnswered(told) if told.node == *node => Some(&told.answer),
+            Event::ModelAnswered(answered) if answered.node == *node => Some(&answered.answer),
             _ => None,
         });
         self.is_refused(ix, answers.last()?)
     }
 
-    /// Nothing after the node that was answered otherwise is executed.
+    /// Ends the replay at the node with the different answer; nothing after it is executed.
     fn end_at_refusal(&mut self, ix: usize, call: &Call, answer: ModelAnswer, cause: Seq) {
         let sequence = self.log[self.next].seq;
         let source_refused = self.source_refused(ix) == Some(true);
@@ -214,19 +216,19 @@ impl Replayer<'_, '_> {
             cause = self.draft.emit_envelope_event(ix, call, step, cause);
         }
         let node = self.draft.run.def.nodes[ix].id.clone();
-        let told = RefusalDivergence {
+        let divergence = RefusalDivergence {
             node: node.clone(),
             source: self.source(),
             sequence,
             source_refused,
             reason,
         };
-        let (original, replayed) = told.kinds();
+        let (original, replayed) = divergence.kinds();
         let details = json!({
             "atSequence": sequence, "nodeId": node,
             "originalEnvelopeKind": original, "replayEnvelopeKind": replayed,
         });
-        let diverged = Event::ReplayDivergedAtRefusal(Box::new(told));
+        let diverged = Event::ReplayDivergedAtRefusal(Box::new(divergence));
         let cause = self.draft.emit(diverged, Some(cause));
         let message = "the model refused in one of source and replay, and answered in the other";
         let error = ErrorInfo::new("replay_diverged_at_refusal", message).with_details(details);
@@ -242,14 +244,14 @@ impl Replayer<'_, '_> {
         self.draft.emit(event, self.draft.run.state.head);
     }
 
-    /// The source recorded no answer to what the replay asks.
+    /// Fails the replay: the source recorded no answer to this request.
     fn fail_without_recorded_answer(&mut self, ix: usize) {
         let message = "the source recorded no answer to this request";
         let cause = self.draft.run.state.head.unwrap_or(Seq(0));
         self.end(ix, ErrorInfo::new("replay_source_missing", message), cause);
     }
 
-    /// The node and the run fail, whatever the node's author wants to happen when it fails.
+    /// Fails the node and the run, whatever the author configured for a failure of the node.
     fn end(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
         let state = &self.draft.run.state.nodes[ix];
         let failed = Event::NodeFailed {
@@ -264,7 +266,7 @@ impl Replayer<'_, '_> {
     }
 }
 
-/// The key of the call an event tells of.
+/// The key of the call an event is about.
 fn key(event: &Event) -> Option<&str> {
     let work = match event {
         Event::NodeStarted { work, .. } => work.as_ref(),

@@ -1,7 +1,10 @@
-//! Which principals may read runs, remembered for a few seconds: deliveries ask for each of theirs.
+//! Which scopes principals hold through a good key, cached for a few seconds: every delivery,
+//! announcement and use of a link checks one.
 //!
-//! Forgotten whole when a key changes through this process. Expiry is judged on every hit.
+//! The whole cache is cleared when a key changes through this process. Expiry is checked on every
+//! hit.
 
+use crate::Scope;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use tandem_record::{Partition, Principal, Timestamp};
@@ -9,24 +12,24 @@ use tandem_record::{Partition, Principal, Timestamp};
 const CAPACITY: usize = 1_024;
 const TIME_TO_LIVE_MS: u64 = 5_000;
 
-type CacheKey = (Principal, Partition);
+type CacheKey = (Principal, Scope, Partition);
 /// `None`: no good key. Otherwise when the longest-lived one ends, if it does.
 type KeyExpiry = Option<Option<Timestamp>>;
 
 #[derive(Default)]
-pub(crate) struct RunReaderCache(Mutex<Inner>);
+pub(crate) struct PrincipalScopeCache(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     entries: HashMap<CacheKey, (KeyExpiry, Timestamp)>,
-    /// Counts changes: what was read before one is not kept after it.
+    /// Counts key changes: a result read before a change is not cached after it.
     changes: u64,
 }
 
-/// How many changes there were when a store read epoch_at_read.
+/// The number of changes when a store read started.
 pub(crate) struct CacheEpoch(u64);
 
-impl RunReaderCache {
+impl PrincipalScopeCache {
     pub(crate) fn get(&self, key: &CacheKey, now: Timestamp) -> Result<KeyExpiry, CacheEpoch> {
         let inner = self.0.lock();
         match inner.entries.get(key) {
@@ -59,7 +62,7 @@ impl RunReaderCache {
     }
 }
 
-/// The one that lasts longer.
+/// The later of two expiries.
 pub(crate) fn later_expiry(one: KeyExpiry, other: KeyExpiry) -> KeyExpiry {
     match (one, other) {
         (Some(Some(one)), Some(Some(other))) => Some(Some(one.max(other))),

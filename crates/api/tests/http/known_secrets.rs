@@ -1,0 +1,178 @@
+//! Secrets the host was configured with: no refusal repeats them, and no name or document is stored with
+//! them.
+
+use crate::test_server::{HostOptions, Reply, TestServer, chain, noop};
+use serde_json::{Value, json};
+use tandem_runtime::Redactor;
+
+const SECRET: &str = "Zq7XvT9mLp2RwK4c";
+
+async fn server() -> TestServer {
+    TestServer::with_options(HostOptions {
+        redactor: Redactor::new([("billing", SECRET)].into_iter()),
+        ..HostOptions::default()
+    })
+    .await
+}
+
+async fn call(server: &TestServer, method: &str, path: &str, body: &Value) -> Reply {
+    let headers = [("content-type", "application/json")];
+    let body = match body {
+        Value::Null => String::new(),
+        body => body.to_string(),
+    };
+    server
+        .call_as(&server.key, method, path, &headers, body)
+        .await
+}
+
+#[tokio::test]
+async fn refusals_do_not_repeat_a_secret() {
+    let server = server().await;
+    server.register("w", &[noop("a")]).await;
+    let unknown_type = json!({"id": "a", "typeId": format!("core.{SECRET}"), "name": "a",
+        "position": {"x": 0, "y": 0}, "config": {}, "inputs": {}});
+    let group = "/v1/host/tandem/groups/g".to_owned();
+    for (method, path, body) in [
+        (
+            "POST",
+            "/v1/runs".to_owned(),
+            json!({"workflowId": "w", SECRET: 1}),
+        ),
+        (
+            "POST",
+            "/v1/runs".to_owned(),
+            json!({"workflowId": "w", "tags": SECRET}),
+        ),
+        (
+            "POST",
+            "/v1/host/tandem/keys".to_owned(),
+            json!({"name": "x", "scopes": [], SECRET: 1}),
+        ),
+        ("PUT", group, json!({"members": SECRET})),
+        (
+            "PUT",
+            format!("/v1/host/tandem/workflows/{SECRET}"),
+            chain("other", &[noop("a")]),
+        ),
+        (
+            "PUT",
+            "/v1/host/tandem/workflows/x".to_owned(),
+            chain("x", &[unknown_type]),
+        ),
+        (
+            "POST",
+            "/v1/webhooks".to_owned(),
+            json!({"url": "https://h.test/", "events": [SECRET]}),
+        ),
+        ("GET", format!("/v1/runs?status={SECRET}"), Value::Null),
+        ("GET", format!("/{SECRET}"), Value::Null),
+        ("GET", format!("/console/{SECRET}"), Value::Null),
+    ] {
+        let reply = call(&server, method, &path, &body).await;
+        assert!(reply.status.is_client_error(), "{path}: {reply:?}");
+        assert!(!reply.text.contains(SECRET), "{path}: {reply:?}");
+    }
+    let body = json!({"workflowId": "w", SECRET: 1});
+    let details = server.post("/v1/runs", body).await;
+    assert!(details.text.contains("[REDACTED:billing]"), "{details:?}");
+    details.refused(400, "validation_error");
+}
+
+#[tokio::test]
+async fn names_and_documents_with_a_secret_are_refused() {
+    let server = server().await;
+    let held = format!("x{SECRET}");
+    let mut document = chain("w", &[noop("a")]);
+    document["nodes"][0]["name"] = json!(held);
+    let mut named = chain("w", &[noop("a")]);
+    named["metadata"] = json!({ SECRET: 1 });
+    let keys = "/v1/host/tandem/keys";
+    let key = |name: &str, value: Value| {
+        let mut key = json!({"name": "k", "scopes": ["runs:read"]});
+        key[name] = value;
+        key
+    };
+    let hook =
+        |url: &str, tags: &[&str]| json!({"url": url, "events": ["run.completed"], "tags": tags});
+    let workflow = "/v1/host/tandem/workflows/w";
+    for (method, path, body, place) in [
+        (
+            "PUT",
+            format!("/v1/host/tandem/groups/{held}"),
+            json!({"members": []}),
+            "name",
+        ),
+        (
+            "PUT",
+            "/v1/host/tandem/groups/g".to_owned(),
+            json!({"members": ["a", held]}),
+            "/members/1",
+        ),
+        ("POST", keys.to_owned(), key("name", json!(held)), "/name"),
+        (
+            "POST",
+            keys.to_owned(),
+            key("principal", json!(held)),
+            "/principal",
+        ),
+        (
+            "POST",
+            keys.to_owned(),
+            key("workspace", json!(held)),
+            "/workspace",
+        ),
+        (
+            "POST",
+            keys.to_owned(),
+            key("roles", json!(["a", held])),
+            "/roles/1",
+        ),
+        (
+            "POST",
+            "/v1/host/tandem/delegations".to_owned(),
+            json!({"to": held, "endsAt": "2027-01-01T00:00:00Z"}),
+            "/to",
+        ),
+        (
+            "POST",
+            "/v1/webhooks".to_owned(),
+            hook(&format!("https://h.test/?t={SECRET}"), &[]),
+            "/url",
+        ),
+        (
+            "POST",
+            "/v1/webhooks".to_owned(),
+            hook("https://h.test/", &["a", &held]),
+            "/tags/1",
+        ),
+        ("PUT", workflow.to_owned(), document, "/nodes/0/name"),
+        ("PUT", workflow.to_owned(), named, "/metadata"),
+        (
+            "PUT",
+            format!("{workflow}?workspace={held}"),
+            chain("w", &[noop("a")]),
+            "workspace",
+        ),
+    ] {
+        let reply = call(&server, method, &path, &body).await;
+        let details = reply.refused(400, "validation_error");
+        assert_eq!(details["errors"][0]["path"], place, "{details}");
+        assert!(!reply.text.contains(SECRET), "{reply:?}");
+    }
+    for path in [
+        "groups",
+        "keys",
+        "delegations",
+        "webhooks",
+        "workflows",
+        "audit/export",
+    ] {
+        let shown = server.get(&format!("/v1/host/tandem/{path}")).await;
+        assert!(!shown.text.contains(SECRET), "{path}: {shown:?}");
+    }
+    // What only looks like a credential may be part of a document.
+    let mut document = chain("w", &[noop("a")]);
+    document["nodes"][0]["name"] = json!("sk-abcdefghijklmnopqrstuv");
+    server.put(workflow, document).await.ok(201);
+}
