@@ -200,7 +200,8 @@ mod tests {
         let template = Template::parse("{{ variables.name }}129 EUR").unwrap();
         let spaces = " ".repeat(controls.chars().count());
         let expected = format!("Ada{spaces}129 EUR");
-        assert_eq!(template.render(&scope, |_| false), expected);
+        let text = template.render(&scope, &Meter::unlimited(), |_| false);
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Slots {
     fn enqueue(&self, tenant: Option<TenantId>) -> oneshot::Receiver<()> {
         let (sender, turn) = oneshot::channel();
         let mut queue = self.queue.lock();
-        // Whoever comes anew is behind those who wait, and before those who had a turn since.
+        // A new tenant is before the one that had its turn last, and behind the others.
         let last_turn = queue.turns;
         let share = queue.tenants.entry(tenant).or_insert_with(|| Share {
             held: 0,
@@ -129,8 +129,8 @@ impl Slots {
             let waiter = share.waiting.pop_front().expect("somebody waits");
             // Some have stopped waiting.
             if waiter.send(()).is_ok() {
-                queue.turns += 1;
-                share.last_turn = queue.turns;
+                queue.turns += 2;
+                share.last_turn = queue.turns + 1;
                 share.held += 1;
                 queue.used += 1;
             }

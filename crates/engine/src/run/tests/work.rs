@@ -215,6 +215,7 @@ impl Notes {
             written_at: Timestamp(1),
             expires_at: None,
             agent: None,
+            sensitive: false,
         };
         Self(MemoryResult::Entries((0..count).map(note).collect()))
     }
