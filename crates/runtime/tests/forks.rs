@@ -135,7 +135,7 @@ async fn secret_in_memory_is_redacted_before_it_is_stored() {
         .node("w", "vendor.tandem.memory", put)
         .node("r", "vendor.tandem.memory", memory_config("get", "k"))
         .path("w r");
-    host.register(flow).await;
+    host.register_before_secrets(flow).await;
     let run = create(&host, "leaky", "s").await;
     let stored = host.runtime.find_run(&tenant(), &run).await;
     let stored = stored.expect("the store answers").expect("the run exists");

@@ -127,7 +127,8 @@ async fn names_and_ids_that_look_like_secrets_are_left_alone() {
         ..TestHostBuilder::default()
     };
     let host = plan.build().await;
-    host.register(wf("call").http(node.as_str(), 1)).await;
+    host.register_before_secrets(wf("call").http(node.as_str(), 1))
+        .await;
     let inputs = json!({"a": node, node.as_str(): {"node": [effect]}});
     assert_eq!(host.create("call", inputs).await, run);
     assert_eq!(host.ended(&run).await, RunStatus::Completed);
@@ -152,7 +153,7 @@ async fn credentials_in_headers_are_not_in_the_log() {
 async fn tool_is_called_with_the_redacted_arguments_of_the_log() {
     let host = host().await;
     let config = json!({"serverId": "docs", "toolName": "echo", "arguments": {"text": SECRET}});
-    host.register(wf("call").node("call", "core.mcp.toolCall", config))
+    host.register_before_secrets(wf("call").node("call", "core.mcp.toolCall", config))
         .await;
     let run = host.create("call", json!({})).await;
     assert_eq!(host.ended(&run).await, RunStatus::Completed);

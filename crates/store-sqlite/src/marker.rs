@@ -98,9 +98,10 @@ impl Marker {
         database: &Path,
     ) -> Result<(), Fault> {
         let claim = self.claim();
-        if claim == Claim::Empty && !blank {
+        // The marker is not synced, so a power cut can leave it empty or damaged.
+        if matches!(claim, Claim::Empty | Claim::Unreadable) && !blank {
             tracing::warn!(
-                "{} is empty, so nothing tells whether {} lost commits; a power cut can leave it so, \
+                "{} is empty or damaged, so lost commits of {} cannot be detected; a power cut can leave it so, \
                  otherwise compare the store with its last backup",
                 self.path.display(),
                 database.display()
@@ -126,8 +127,8 @@ impl Marker {
             return Err(self.refusal(database, "has no content and was in use before"));
         }
         let Claim::Beats(claimed) = claim else {
-            let missing = "may have lost commits: its marker cannot be read, and it is not written \
-                           that way";
+            let missing = "may have lost commits: its marker cannot be read. Start the server once to \
+                           write a new one";
             return Err(self.refusal(database, missing));
         };
         let found = read(connection).map_err(|error| fault::describe(database, error))?;

@@ -18,11 +18,23 @@ fn capped(path: &std::path::Path, max_bytes: u64) -> Arc<SqliteStore> {
 }
 
 /// Events of one MiB each; the first few are ordinary, so that it fails half-way.
+/// Text that compression cannot make smaller than the space there is.
+fn incompressible(seed: i64, bytes: usize) -> String {
+    let mut state = seed.unsigned_abs() + 1;
+    let digit = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'!' + u8::try_from(state >> 33 & 63).expect("six bits"))
+    };
+    (0..2 * bytes).map(digit).collect()
+}
+
 fn too_big(stream: &StreamId) -> Commit {
     let mut big = append(stream, None, 3);
     let rest = (3..6).map(|seq| NewEvent {
         at: Timestamp(seq),
-        body: "x".repeat(CAP as usize),
+        body: incompressible(seq, CAP as usize),
     });
     big.events.extend(rest);
     commit([big])

@@ -183,6 +183,18 @@ impl TestHost {
         registered.expect("the workflow is sound");
     }
 
+    /// Registers a document as a host did that did not know today's secrets; now it would be refused.
+    pub async fn register_before_secrets(&self, flow: WorkflowBuilder) {
+        let earlier = TestHostBuilder {
+            store: self.store.reopen(),
+            incarnation: 99,
+            ..TestHostBuilder::default()
+        };
+        let earlier = earlier.build().await;
+        earlier.register(flow).await;
+        earlier.runtime.shutdown(std::time::Duration::ZERO).await;
+    }
+
     pub async fn create(&self, workflow: &str, inputs: Value) -> RunId {
         let created = self.create_with(workflow, inputs, None).await;
         created.expect("the run may start")
