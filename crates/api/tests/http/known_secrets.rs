@@ -171,8 +171,14 @@ async fn names_and_documents_with_a_secret_are_refused() {
         let shown = server.get(&format!("/v1/host/tandem/{path}")).await;
         assert!(!shown.text.contains(SECRET), "{path}: {shown:?}");
     }
+    // A header carries the credential of its call.
+    let mut document = chain("w", &[noop("a")]);
+    document["nodes"][0]["typeId"] = json!("vendor.tandem.http");
+    document["nodes"][0]["config"] =
+        json!({"method": "GET", "url": "https://example.com/", "headers": {"authorization": held}});
+    server.put(workflow, document).await.ok(201);
     // What only looks like a credential may be part of a document.
     let mut document = chain("w", &[noop("a")]);
     document["nodes"][0]["name"] = json!("sk-abcdefghijklmnopqrstuv");
-    server.put(workflow, document).await.ok(201);
+    server.put(workflow, document).await.ok(200);
 }
