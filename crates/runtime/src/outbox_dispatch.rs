@@ -109,11 +109,15 @@ impl Runtime {
         let lanes = self.store().due_lanes(query).await?;
         // Acquire workers before leasing: a leased entry that then waited for a worker could be
         // dropped by its run in the meantime, and would still be performed.
-        let mut taken: HashMap<Lane, Vec<WorkerSlot>> = HashMap::new();
+        // In the order of the turns: the store leases in this order.
+        let mut taken: Vec<(Lane, Vec<WorkerSlot>)> = Vec::new();
         for lane in round_robin_order(&lanes) {
             if let Some(slot) = slots.take(lane) {
                 round_robin.served(lane);
-                taken.entry(lane.clone()).or_default().push(slot);
+                match taken.iter_mut().find(|(of, _)| of == lane) {
+                    Some((_, slots)) => slots.push(slot),
+                    None => taken.push((lane.clone(), vec![slot])),
+                }
             }
         }
         if taken.is_empty() {
@@ -131,7 +135,8 @@ impl Runtime {
         let entries = self.store().lease(request).await?;
         let count = entries.len();
         for entry in entries {
-            if let Some(slot) = taken.get_mut(&entry.lane).and_then(Vec::pop) {
+            let of_lane = taken.iter_mut().find(|(lane, _)| *lane == entry.lane);
+            if let Some(slot) = of_lane.and_then(|(_, slots)| slots.pop()) {
                 self.start_entry(entry, slot).await;
             }
         }
