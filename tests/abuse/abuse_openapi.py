@@ -11,6 +11,8 @@ SECONDS = 60
 SEED = "20261117"
 # Streams do not end by themselves; the test routes stop the process and move its clock by design.
 LEFT_OUT = r"/events$|/live$|/test/|/sample/"
+# One worker: CPython counts the recursion of `ast.parse` for all threads together, and with two workers the generator
+# sometimes fails with "AST constructor recursion depth mismatch".
 
 
 def check_generated_requests_get_no_server_error(binary):
@@ -21,7 +23,7 @@ def check_generated_requests_get_no_server_error(binary):
         command = [
             sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "run",
             f"{host.base}/v1/openapi.json", "--checks", "not_a_server_error", "--max-time", str(SECONDS),
-            "--phases", "coverage,fuzzing", "--workers", "2", "--seed", SEED, "--request-timeout", "20",
+            "--phases", "coverage,fuzzing", "--workers", "1", "--seed", SEED, "--request-timeout", "20",
             "--exclude-path-regex", LEFT_OUT, "--header", f"Authorization: Bearer {KEY}", "--warnings", "off",
             "--suppress-health-check", "all", "--generation-database", "none", "--no-color",
         ]
