@@ -377,7 +377,7 @@ async fn inbox_stream_updates_rows_and_card() {
     assert_eq!(
         live.next().await.unwrap().event,
         "rows",
-        "voices show in the list"
+        "votes show in the list"
     );
 
     server.post(&resolve, vote("bob")).await.ok(200);

@@ -177,8 +177,8 @@ fn votes_part(card: &CardView) -> Markup {
     html! {
         div data-part="standing" {
             @if needed > 1 || !card.votes.is_empty() {
-                section.pad.votes aria-label="Voices" {
-                    h3 { "Voices " span.count { (given) " of " (needed) " approvals" } }
+                section.pad.votes aria-label="Votes" {
+                    h3 { "Votes " span.count { (given) " of " (needed) " approvals" } }
                     ul.plain {
                         @for vote in &card.votes {
                             li {

@@ -93,7 +93,7 @@ fn row_of(row: &InboxRow, selection: &InboxSelection, chosen: bool) -> Markup {
                     span class={ "kind kind-" (kind_class(&row.kind)) } { (row.kind) }
                     @if row.priority > 0 { span.priority { "Priority " (row.priority) } }
                     @if let Some((given, needed)) = row.votes {
-                        span.count { (given) " of " (needed) " voices" }
+                        span.count { (given) " of " (needed) " votes" }
                     }
                     (time::ago(&row.created_at))
                 }

@@ -305,7 +305,7 @@ fn inbox_links_keep_the_selection() {
         "data-live-inbox=\"/console/inbox/live?kind=approval&amp;sort=priority\"",
         "data-as=\"countdown\"",
         "Priority 7",
-        "1 of 3 voices",
+        "1 of 3 votes",
         "finance",
     ] {
         assert!(html.contains(part), "{part}: {html}");
