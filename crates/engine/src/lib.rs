@@ -12,6 +12,7 @@ pub mod definition;
 mod expression;
 mod graph;
 mod ids;
+pub mod machine;
 pub mod model;
 mod node;
 pub mod pack;

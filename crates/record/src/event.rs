@@ -15,12 +15,15 @@ use serde_json::Value;
 
 /// One event at its position in a log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordedEvent {
+pub struct Recorded<E> {
     pub seq: Seq,
     pub at: Timestamp,
     pub cause: Option<Cause>,
-    pub event: Event,
+    pub event: E,
 }
+
+/// An event of a workflow run.
+pub type RecordedEvent = Recorded<Event>;
 
 /// What caused an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -40,7 +40,7 @@ pub use chunk::{ChunkEnd, ChunkPiece, ChunkUsage, FinishReason, OutputChunk};
 pub use command::{ChildOutcome, Command, DrainPolicy, EffectOutcome, ExternalEventOutcome, Reply};
 pub use decider::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial};
 pub use effect::{Effect, EffectKind, HttpRequest};
-pub use event::{Cause, Event, RecordedEvent};
+pub use event::{Cause, Event, Recorded, RecordedEvent};
 pub use id::{
     DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
     Timestamp, WebhookId, WorkflowId, WorkspaceId,

@@ -170,7 +170,7 @@ fn action_entry(
     decision: &Decision,
     now: Timestamp,
 ) -> Option<AuditDraft> {
-    let run = &decision.run;
+    let run = &decision.after;
     let mut details = Object::new();
     let mut target = run.id().as_str();
     let action = match &audit_action.kind {

@@ -1,26 +1,27 @@
 //! Encodes events for a stream and decodes them.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tandem_record::{Cause, Event, RecordedEvent};
+use tandem_record::{Cause, Recorded};
 use tandem_store::{Fault, StoredEvent};
 
 /// An event as it is stored in a stream.
 #[derive(Serialize)]
-pub(crate) struct EncodedEvent<'a> {
+pub(crate) struct EncodedEvent<'a, E> {
     #[serde(skip_serializing_if = "Option::is_none")]
     c: &'a Option<Cause>,
-    e: &'a Event,
+    e: &'a E,
 }
 
 #[derive(Deserialize)]
-struct DecodedEvent {
+struct DecodedEvent<E> {
     #[serde(default)]
     c: Option<Cause>,
-    e: Event,
+    e: E,
 }
 
-impl<'a> EncodedEvent<'a> {
-    pub(crate) fn new(recorded: &'a RecordedEvent) -> Self {
+impl<'a, E> EncodedEvent<'a, E> {
+    pub(crate) fn new(recorded: &'a Recorded<E>) -> Self {
         Self {
             c: &recorded.cause,
             e: &recorded.event,
@@ -28,8 +29,8 @@ impl<'a> EncodedEvent<'a> {
     }
 }
 
-pub(crate) fn decode(stored: &StoredEvent) -> Result<RecordedEvent, Fault> {
-    let read: DecodedEvent = serde_json::from_str(&stored.body).map_err(|e| {
+pub(crate) fn decode<E: DeserializeOwned>(stored: &StoredEvent) -> Result<Recorded<E>, Fault> {
+    let read: DecodedEvent<E> = serde_json::from_str(&stored.body).map_err(|e| {
         Fault::permanent(
             "corrupt",
             format!(
@@ -38,7 +39,7 @@ pub(crate) fn decode(stored: &StoredEvent) -> Result<RecordedEvent, Fault> {
             ),
         )
     })?;
-    Ok(RecordedEvent {
+    Ok(Recorded {
         seq: stored.seq,
         at: stored.at,
         cause: read.c,

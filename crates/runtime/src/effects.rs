@@ -3,16 +3,17 @@
 //! the result.
 
 use crate::config::RuntimeConfig;
+use crate::driven_machine::{CommandMeta, DrivenMachine};
 use crate::runtime::Runtime;
-use crate::submit::{CommandMeta, SubmitError};
-use crate::worker_slots::{Quota, WorkerSlot, WorkerSlots, lane_of};
+use crate::submit::SubmitError;
+use crate::worker_slots::{Quota, WorkerSlot, WorkerSlots};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tandem_engine::run::Decision;
+use tandem_engine::machine::Decision;
 use tandem_record::{Command, Effect, EffectId, EffectKind, EffectOutcome, StreamId, Timestamp};
 use tandem_store::{Fault, Lane, OutboxChange, OutboxEntry, WorkClass};
 use tokio::sync::Notify;
@@ -85,13 +86,13 @@ impl Effects {
 
     /// Turns a decision's effects into outbox changes. If a worker is free, the effect is written
     /// as leased to this process and performed without another commit.
-    pub(crate) fn prepare(
+    pub(crate) fn prepare<M: DrivenMachine>(
         &self,
-        config: &RuntimeConfig,
         stream: &StreamId,
-        decision: &Decision,
-        now: Timestamp,
+        decision: &Decision<M>,
+        runtime: &Runtime,
     ) -> Prepared {
+        let (now, owner) = (runtime.clock().now(), &runtime.inner.config.owner);
         let mut prepared = Prepared {
             changes: Vec::new(),
             leased: Vec::new(),
@@ -100,14 +101,12 @@ impl Effects {
         for effect in &decision.dropped {
             prepared.changes.push(OutboxChange::Remove(effect.clone()));
         }
-        let request = decision.run.request();
-        let (tenant, callback) = (&request.owner.tenant, request.callback_url.as_deref());
         for effect in &decision.effects {
-            let lane = lane_of(tenant, &effect.kind, callback);
+            let lane = decision.after.lane(&effect.kind);
             let slot = self.slots(lane.class).take(&lane);
             let lease = slot
                 .as_ref()
-                .map(|_| (config.owner.clone(), now.plus_ms(lease_ms(&effect.kind))));
+                .map(|_| (owner.clone(), now.plus_ms(lease_ms(&effect.kind))));
             let entry = entry(stream, effect, lane, now, lease);
             prepared.changes.push(OutboxChange::Put(entry));
             match slot {

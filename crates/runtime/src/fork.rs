@@ -4,7 +4,7 @@
 use crate::audit_actions::AuditAction;
 use crate::codec;
 use crate::decision_input::DecisionInput;
-use crate::query::FOLD_PAGE;
+use crate::fold_stream::FOLD_PAGE;
 use crate::runtime::Runtime;
 use crate::start_run::RunStart;
 use crate::submit::{IdempotencyRequest, SubmitError};

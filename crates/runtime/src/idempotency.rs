@@ -17,7 +17,7 @@ impl Runtime {
     /// a crash in between loses the response. A record that another request stored first stays.
     pub async fn store_idempotency_record(&self, record: IdempotencyRecord) -> Result<(), Fault> {
         let commit = Commit {
-            idempotency: Some(record),
+            idempotency: vec![record],
             ..Commit::default()
         };
         match self.store().commit(commit).await {

@@ -31,7 +31,7 @@ pub struct RunMemory {
 
 /// Adds the journal rows of a decision's own events.
 pub(crate) fn project(decision: &Decision, commit: &mut Commit) {
-    let run = &decision.run;
+    let run = &decision.after;
     let Some(first) = decision.events.first() else {
         return;
     };

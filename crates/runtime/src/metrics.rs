@@ -257,7 +257,7 @@ impl Metrics {
             self.runs_active.inc();
         }
         self.effects_requested.inc_by(decision.effects.len() as u64);
-        if let Some(waited_ms) = decision.run.first_node_delay_ms(&decision.events) {
+        if let Some(waited_ms) = decision.after.first_node_delay_ms(&decision.events) {
             self.run_backlog_seconds.observe(waited_ms as f64 / 1000.0);
         }
         for recorded in &decision.events {
@@ -273,7 +273,7 @@ impl Metrics {
                     self.questions_asked.inc();
                 }
                 Event::InterruptResolved { resolution, .. } => {
-                    let closed = decision.run.closed_question(&resolution.interrupt);
+                    let closed = decision.after.closed_question(&resolution.interrupt);
                     if let Some(asked) = closed.and_then(|closed| closed.asked_at) {
                         let open_ms = recorded.at.ms_since(asked);
                         self.question_seconds.observe(open_ms as f64 / 1000.0);
@@ -286,7 +286,7 @@ impl Metrics {
                 Event::RunCompleted { duration_ms, .. }
                 | Event::RunFailed { duration_ms, .. }
                 | Event::RunCancelled { duration_ms, .. } => {
-                    let status = decision.run.status().as_str();
+                    let status = decision.after.status().as_str();
                     self.runs_ended
                         .get_or_create(&RunStatusLabel { status })
                         .inc();
@@ -302,7 +302,7 @@ impl Metrics {
 
 /// Logs one line per ended run, with the fields an operator searches for.
 fn log_end(decision: &Decision, status: &str) {
-    let run = &decision.run;
+    let run = &decision.after;
     let request = run.request();
     tracing::info!(
         metric_kind = "openwop.run.completed",

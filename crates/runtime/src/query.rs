@@ -1,8 +1,7 @@
 //! Reading runs. Folds a run from snapshot and log if it is not cached; never waits for a writer.
 
 use crate::codec;
-use crate::commit_decision::SNAPSHOT_FORMAT;
-use crate::offload::in_place;
+use crate::fold_stream::FoldedStream;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
@@ -12,12 +11,6 @@ use tandem_record::{
     RunRequest, RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
 };
 use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, RunPosition, StoredRun};
-
-/// Page size for reading the log while folding.
-pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
-    events: 1024,
-    bytes: 1024 * 1024,
-};
 
 /// A run as of `view.head`, with its definition and its sensitive values.
 pub struct ObservedRun {
@@ -79,7 +72,7 @@ impl Runtime {
     pub async fn observe_at(&self, stored: &StoredRun, at: Seq) -> Result<ObservedRun, Fault> {
         let definition = self.pinned_definition(stored).await?;
         let folded = self.fold_with(&stored.row.run_id, definition, Some(at));
-        Ok(observed(&folded.await?.0))
+        Ok(observed(&folded.await?.machine))
     }
 
     pub async fn artifact(
@@ -209,20 +202,23 @@ impl Runtime {
             return Ok(None);
         }
         if !stored.row.status.is_terminal() {
-            let slot = self.inner.run_cache.slot(run);
+            let slot = self.inner.run_cache.slot(&StreamId::of_run(run));
             // A running command holds the slot; a read must not wait for it.
             if let Ok(held) = slot.try_lock()
-                && let Some(cached) = held.run.as_ref().filter(|r| r.head() >= Some(stored.head))
+                && let Some(cached) = held
+                    .machine
+                    .as_ref()
+                    .filter(|r| r.head() >= Some(stored.head))
             {
                 return Ok(Some(cached.clone()));
             }
         }
         let definition = self.pinned_definition(&stored).await?;
-        Ok(Some(self.fold_with(run, definition, None).await?.0))
+        Ok(Some(self.fold_with(run, definition, None).await?.machine))
     }
 
-    /// The run folded from the store, and the sequence of its snapshot.
-    pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<(Run, Option<Seq>)>, Fault> {
+    /// The run folded from the store.
+    pub(crate) async fn fold(&self, run: &RunId) -> Result<Option<FoldedStream<Run>>, Fault> {
         let stored = self.store().run_of_any_tenant(run).await?;
         let Some(stored) = stored.filter(|s| s.tombstone.is_none()) else {
             return Ok(None);
@@ -237,37 +233,11 @@ impl Runtime {
         run_id: &RunId,
         definition: Arc<Definition>,
         last: Option<Seq>,
-    ) -> Result<(Run, Option<Seq>), Fault> {
+    ) -> Result<FoldedStream<Run>, Fault> {
         let stream = StreamId::of_run(run_id);
-        let snapshot = self.store().snapshot(&stream).await?;
-        let restored = snapshot
-            .filter(|s| s.format == SNAPSHOT_FORMAT && last.is_none_or(|last| s.seq <= last))
-            .and_then(|s| {
-                in_place(s.body.len(), || {
-                    let state: State = serde_json::from_str(&s.body).ok()?;
-                    Some((Run::restore(Arc::clone(&definition), state)?, s.seq))
-                })
-            });
-        let (mut run, snapshot_at) = match restored {
-            Some((run, at)) => (run, Some(at)),
-            None => (Run::new(run_id.clone(), definition), None),
-        };
-        loop {
-            let page = self.store().event_page(&stream, run.head(), FOLD_PAGE);
-            let page = page.await?;
-            let in_range = |seq: Seq| last.is_none_or(|last| seq <= last);
-            let bytes = page.events.iter().map(|e| e.body.len()).sum();
-            in_place(bytes, || {
-                for stored in page.events.iter().take_while(|e| in_range(e.seq)) {
-                    run.evolve(&codec::decode(stored)?);
-                }
-                Ok::<_, Fault>(())
-            })?;
-            let past = page.events.last().is_some_and(|e| !in_range(e.seq.next()));
-            if past || page.events.is_empty() || run.head() >= page.head {
-                return Ok((run, snapshot_at));
-            }
-        }
+        let fresh = Run::new(run_id.clone(), Arc::clone(&definition));
+        let restore = |state: State| Run::restore(definition, state);
+        self.fold_stream(&stream, fresh, restore, last).await
     }
 
     /// The trace that a run continues, for calls made on its behalf.
@@ -282,9 +252,9 @@ impl Runtime {
         run: &RunId,
         read: impl Fn(&RunRequest) -> T,
     ) -> Result<Option<T>, Fault> {
-        let slot = self.inner.run_cache.slot(run);
+        let slot = self.inner.run_cache.slot(&StreamId::of_run(run));
         if let Ok(held) = slot.try_lock()
-            && let Some(cached) = held.run.as_ref()
+            && let Some(cached) = held.machine.as_ref()
         {
             return Ok(Some(read(cached.request())));
         }

@@ -36,15 +36,15 @@ impl Runtime {
         if changed {
             let fresh = || {
                 Run::new(
-                    decision.run.id().clone(),
-                    Arc::clone(decision.run.definition()),
+                    decision.after.id().clone(),
+                    Arc::clone(decision.after.definition()),
                 )
             };
             let mut run = before.cloned().unwrap_or_else(fresh);
             for recorded in &decision.events {
                 run.evolve(recorded);
             }
-            decision.run = run;
+            decision.after = run;
             self.redact_effects(decision);
         }
         bodies
@@ -127,7 +127,7 @@ impl Runtime {
     /// Effects follow from the redacted run, as they would after a restart. A call keeps the
     /// headers of the document: they come from the definition, not from the run.
     fn redact_effects(&self, decision: &mut Decision) {
-        let of_nodes = run::required_effects(&decision.run);
+        let of_nodes = run::required_effects(&decision.after);
         for effect in &mut decision.effects {
             if let Some(required) = of_nodes.get(&effect.id) {
                 *effect = required.clone();

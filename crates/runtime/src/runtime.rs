@@ -9,14 +9,14 @@ use crate::effects::Effects;
 use crate::metrics::Metrics;
 use crate::offload::Offload;
 use crate::readiness::Readiness;
-use crate::run_cache::RunCache;
+use crate::stream_cache::StreamCache;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_engine::model::Providers;
 use tandem_engine::pack::PackTypes;
-use tandem_engine::run::{AgentPolicy, Limits};
+use tandem_engine::run::{AgentPolicy, Limits, Run};
 use tandem_engine::tool::ToolServers;
 use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
@@ -35,7 +35,7 @@ pub struct Runtime {
 
 pub(crate) struct Inner {
     pub(crate) config: RuntimeConfig,
-    pub(crate) run_cache: RunCache,
+    pub(crate) run_cache: StreamCache<Run>,
     pub(crate) definitions: CompiledDefinitions,
     /// Where decisions with much schema work are made.
     pub(crate) decision_work: Offload,
@@ -70,7 +70,7 @@ impl Runtime {
         }
         let runtime = Self {
             inner: Arc::new(Inner {
-                run_cache: RunCache::new(config.cached_runs, config.cached_bytes),
+                run_cache: StreamCache::new(config.cached_runs, config.cached_bytes),
                 effects: Effects::new(&config),
                 webhooks: Webhooks::new(config.is_single_process),
                 definitions: CompiledDefinitions::new(config.conformance),

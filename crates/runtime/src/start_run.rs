@@ -3,11 +3,11 @@
 
 use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
+use crate::driven_machine::CommandMeta;
 use crate::runtime::Runtime;
-use crate::submit::{
-    CommandMeta, CommandOutcome, IdempotencyRequest, MAX_CONFLICTS, SubmitError, contended,
-};
-use tandem_record::{Partition, RunId};
+use crate::submit::{CommandOutcome, IdempotencyRequest, MAX_CONFLICTS, SubmitError, contended};
+use crate::transaction::Transaction;
+use tandem_record::{Partition, RunId, StreamId};
 use tandem_store::{CommitGuard, Conflict, Error, Fault};
 
 /// A run about to be committed.
@@ -53,12 +53,14 @@ impl Runtime {
             let stored = idempotency
                 .as_ref()
                 .and_then(|a| self.idempotency_record(a, &CommandOutcome::Created(run)));
-            let slot = self.inner.run_cache.slot(run);
-            let mut held = slot.lock().await;
-            let made = self
-                .commit_decision(&mut held, None, decision, stored, meta, guard.clone())
-                .await;
-            match made {
+            let slot = self.inner.run_cache.lock(&StreamId::of_run(run)).await;
+            let mut transaction = Transaction::begin(self, &owner.tenant).await?;
+            stored
+                .into_iter()
+                .for_each(|r| transaction.store_response(r));
+            guard.iter().for_each(|g| transaction.require(g.clone()));
+            transaction.add(slot, None, decision, meta).await;
+            match transaction.commit().await {
                 Ok(()) => return Ok(()),
                 Err(Error::Fault(fault)) => return Err(fault.into()),
                 Err(Error::Conflict(Conflict::KeyUsed)) => {

@@ -4,16 +4,18 @@
 use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
 use crate::definitions::DecisionLookups;
+use crate::driven_machine::CommandMeta;
 use crate::fork::Unforkable;
-use crate::run_cache::RunSlot;
 use crate::runtime::Runtime;
 use crate::start_run::RunStart;
+use crate::stream_cache::StreamSlot;
+use crate::transaction::Transaction;
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::run::{self, Refusal, Run, WorkMeter};
 use tandem_record::{
-    Cause, Command, Denial, EffectId, ErrorInfo, Partition, Principal, Reply, RunId, RunRequest,
-    TenantId, TimerKey, WorkflowId,
+    Cause, Command, Denial, ErrorInfo, Partition, Principal, Reply, RunId, RunRequest, StreamId,
+    TenantId, WorkflowId,
 };
 use tandem_store::{
     Commit, CommitGuard, Conflict, Error, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse,
@@ -78,17 +80,6 @@ pub enum SubmitError {
 
 /// What is asked of a run, given how it stands.
 pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Result<Command, SubmitError> + Send + Sync + 'a;
-
-/// What accompanies a command.
-#[derive(Clone, Default)]
-pub(crate) struct CommandMeta {
-    /// The outbox entry this command completes; removed in the same commit.
-    pub(crate) completes: Option<EffectId>,
-    /// The timer that fired.
-    pub(crate) timer: Option<TimerKey>,
-    /// The audit entry to write, if a caller requested the command.
-    pub(crate) audit_action: Option<AuditAction>,
-}
 
 pub(crate) fn contended(run: &RunId) -> Fault {
     let message = format!("run {run} is changed too often by others");
@@ -222,19 +213,19 @@ impl Runtime {
         idempotency: Option<IdempotencyRequest>,
         meta: CommandMeta,
     ) -> Result<Reply, SubmitError> {
-        let slot = self.inner.run_cache.slot(run);
-        let mut held = slot.lock().await;
+        let stream = StreamId::of_run(run);
         for _ in 0..MAX_CONFLICTS {
-            let current = self.load_run(run, &mut held).await?;
+            let mut slot = self.inner.run_cache.lock(&stream).await;
+            let current = self.load_run(run, &mut slot).await?;
             let owner = Partition::from(&current.request().owner);
             if caller.is_some_and(|caller| !caller.covers(&owner)) {
-                held.run = Some(current);
+                slot.machine = Some(current);
                 return Err(SubmitError::NotFound);
             }
             let command = match make_command(&current) {
                 Ok(command) => command,
                 Err(refused) => {
-                    held.run = Some(current);
+                    slot.machine = Some(current);
                     return Err(refused);
                 }
             };
@@ -249,7 +240,8 @@ impl Runtime {
             let decision = match self.decide_with_lookups(&owner, &input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(refusal)) => {
-                    held.run = Some(current);
+                    slot.machine = Some(current);
+                    drop(slot);
                     return Box::pin(self.record_refusal(
                         &owner.tenant,
                         refusal,
@@ -263,20 +255,17 @@ impl Runtime {
             let stored = idempotency
                 .as_ref()
                 .and_then(|a| self.idempotency_record(a, &CommandOutcome::Replied(run, &reply)));
-            let result = self
-                .commit_decision(
-                    &mut held,
-                    Some(current),
-                    decision,
-                    stored,
-                    meta.clone(),
-                    None,
-                )
+            let mut transaction = Transaction::begin(self, &owner.tenant).await?;
+            stored
+                .into_iter()
+                .for_each(|r| transaction.store_response(r));
+            transaction
+                .add(slot, Some(current), decision, meta.clone())
                 .await;
-            match result {
-                Ok(_) => return Ok(reply),
+            match transaction.commit().await {
+                Ok(()) => return Ok(reply),
                 Err(Error::Fault(fault)) if fault.code == "too_large" => {
-                    self.fail_unstorable(run, &mut held, meta, &fault).await?;
+                    self.fail_unstorable(run, meta, &fault).await?;
                     // A caller gets the error; the runtime itself need not retry.
                     return match caller {
                         Some(_) => Err(fault.into()),
@@ -288,10 +277,8 @@ impl Runtime {
                     return Err(SubmitError::IdempotencyKeyUsed);
                 }
                 Err(Error::Conflict(conflict)) => {
-                    // Sequence conflict: reload and retry.
                     self.inner.metrics.conflicts.inc();
                     tracing::debug!(run = %run, %conflict, "sequence conflict: reload and retry");
-                    held.run = None;
                 }
             }
         }
@@ -303,19 +290,20 @@ impl Runtime {
     async fn fail_unstorable(
         &self,
         run: &RunId,
-        held: &mut RunSlot,
         meta: CommandMeta,
         why: &Fault,
     ) -> Result<(), SubmitError> {
         tracing::error!(run = %run, error = %why, "a run fails: its decision cannot be stored");
-        held.run = None;
-        let current = self.load_run(run, held).await?;
+        let mut slot = self.inner.run_cache.lock(&StreamId::of_run(run)).await;
+        let current = self.load_run(run, &mut slot).await?;
         let error = ErrorInfo::new("run_too_large_to_store", why.message.clone());
         let (nothing, work) = (DecisionLookups::default(), WorkMeter::unlimited());
         let context = self.context(self.clock().now(), &nothing, &work);
         let decision = run::abandon(&current, error, &context);
-        let made = self.commit_decision(held, Some(current), decision, None, meta, None);
-        match Box::pin(made).await {
+        let tenant = current.request().owner.tenant.clone();
+        let mut transaction = Box::pin(Transaction::begin(self, &tenant)).await?;
+        transaction.add(slot, Some(current), decision, meta).await;
+        match Box::pin(transaction.commit()).await {
             Ok(()) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault.into()),
             Err(Error::Conflict(_)) => Err(contended(run).into()),
@@ -326,16 +314,18 @@ impl Runtime {
     pub(crate) async fn load_run(
         &self,
         run: &RunId,
-        slot: &mut RunSlot,
+        slot: &mut StreamSlot<Run>,
     ) -> Result<Run, SubmitError> {
-        if let Some(cached) = slot.run.take() {
+        if let Some(cached) = slot.machine.take() {
             return Ok(cached);
         }
         let folded = Box::pin(self.fold(run)).await?;
-        let (folded, snapshot_at) = folded.ok_or(SubmitError::NotFound)?;
-        slot.snapshot_at = snapshot_at;
-        self.inner.run_cache.set_size(run, folded.size().memory);
-        Ok(folded)
+        let folded = folded.ok_or(SubmitError::NotFound)?;
+        slot.snapshot_at = folded.snapshot_at;
+        let bytes = folded.machine.size().memory;
+        let stream = StreamId::of_run(run);
+        self.inner.run_cache.set_size(&stream, bytes);
+        Ok(folded.machine)
     }
 
     pub(crate) fn idempotency_record(
@@ -364,7 +354,7 @@ impl Runtime {
         if let Some(record) = record {
             let commit = Commit {
                 tenant: Some(tenant.clone()),
-                idempotency: Some(record),
+                idempotency: vec![record],
                 ..Commit::default()
             };
             match self.store().commit(commit).await {

@@ -2,8 +2,9 @@
 //! or until an earlier one is set. A failing timer is rescheduled (`work_failures.rs`), and a slow
 //! one does not delay the next ones.
 
+use crate::driven_machine::CommandMeta;
 use crate::runtime::Runtime;
-use crate::submit::{CommandMeta, SubmitError};
+use crate::submit::SubmitError;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tandem_record::{Command, StreamId, TimerKey};

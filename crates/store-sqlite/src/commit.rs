@@ -50,10 +50,10 @@ fn validate(tx: &mut WriteTransaction<'_>, commit: &Commit) -> Result<Vec<Stream
     for guard in &commit.guards {
         check_guard(tx.connection, guard)?;
     }
-    if let Some(record) = &commit.idempotency
-        && idempotency::is_used(tx.connection, &record.key)?
-    {
-        return Err(Conflict::KeyUsed.into());
+    for record in &commit.idempotency {
+        if idempotency::is_used(tx.connection, &record.key)? {
+            return Err(Conflict::KeyUsed.into());
+        }
     }
     let mut heads: Vec<StreamHead> = Vec::with_capacity(commit.appends.len());
     for append in &commit.appends {
@@ -149,7 +149,7 @@ fn write(
     for change in &commit.outbox {
         outbox::change(connection, change)?;
     }
-    if let Some(record) = &commit.idempotency {
+    for record in &commit.idempotency {
         idempotency::record(connection, record)?;
     }
     for row in &commit.interrupts {

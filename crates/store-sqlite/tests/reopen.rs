@@ -48,7 +48,7 @@ async fn fill(store: &Arc<dyn Store>) {
         due: later(5),
     });
     everything.outbox.push(OutboxChange::Put(entry("e1", NOW)));
-    everything.idempotency = Some(answer());
+    everything.idempotency = vec![answer()];
     everything.registry.push(RegistryChange::Register {
         owner: None,
         definition: DefinitionRecord {

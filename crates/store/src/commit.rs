@@ -22,7 +22,9 @@ pub struct Commit {
     pub appends: Vec<Append>,
     pub timers: Vec<TimerChange>,
     pub outbox: Vec<OutboxChange>,
-    pub idempotency: Option<IdempotencyRecord>,
+    /// Responses to requests and ids of received messages. The commit conflicts if one of their
+    /// keys is used.
+    pub idempotency: Vec<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
     pub guards: Vec<CommitGuard>,
     /// Questions opened, voted on or closed. The identity of a question is fixed by its first row;
@@ -66,13 +68,13 @@ impl Commit {
             .iter()
             .map(|row| row.body.as_ref().map_or(0, String::len));
         let questions = self.interrupts.iter().map(|row| row.body.len());
-        let answer = self.idempotency.as_ref().map(|a| a.response.body.len());
+        let answers = self.idempotency.iter().map(|a| a.response.body.len());
         appends
             .chain(outbox)
             .chain(registry)
             .chain(memory)
             .chain(questions)
-            .chain(answer)
+            .chain(answers)
             .sum::<usize>()
             + rows
     }
@@ -98,6 +100,12 @@ impl Commit {
                 ));
             }
             append.check_size()?;
+        }
+        for (at, record) in self.idempotency.iter().enumerate() {
+            if self.idempotency[..at].iter().any(|r| r.key == record.key) {
+                let message = "a commit records an idempotency key twice";
+                return Err(Fault::permanent("invalid", message));
+            }
         }
         Ok(())
     }

@@ -10,10 +10,11 @@ use super::model::ModelAnswers;
 use super::nesting;
 use super::new_child_run::NewChildRun;
 use super::refusal::{Need, Undecided};
-use super::required_work::{TimerRequest, required_effects, required_timers};
+use super::required_work::{required_effects, required_timers};
 use super::state::Run;
 use super::work::{charge_event, charge_state_copy};
 use crate::definition::Definition;
+use crate::machine::timer_changes;
 use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::tool::ToolServers;
@@ -54,20 +55,8 @@ pub enum Lookup {
     NotLoaded,
 }
 
-/// What is to be committed, and the run as it is afterwards.
-#[derive(Debug)]
-pub struct Decision {
-    pub events: Vec<RecordedEvent>,
-    pub timers: Vec<TimerRequest>,
-    /// New effects. Their ids are stable: a repeated decision gives the same ids.
-    pub effects: Vec<Effect>,
-    /// Effects that are no longer needed.
-    pub dropped: Vec<EffectId>,
-    /// Children that the events name. They are created in the same commit.
-    pub children: Vec<NewChildRun>,
-    pub reply: Reply,
-    pub run: Run,
-}
+/// A decision about a workflow run.
+pub type Decision = crate::machine::Decision<Run>;
 
 pub(crate) struct DecisionDraft<'a> {
     pub(crate) run: Run,
@@ -202,7 +191,7 @@ impl<'a> DecisionDraft<'a> {
         self.mirror_to_parent();
         let timers_after = required_timers(&self.run, self.cx.limits);
         let mut effects_after = required_effects(&self.run);
-        let timers = difference(&self.timers_before, &timers_after);
+        let timers = timer_changes(&self.timers_before, &timers_after);
         let announced_after = required_announcements(&self.run);
         let answered = self.announced_before.iter();
         let answered = answered.filter(|effect| !announced_after.contains(effect));
@@ -235,24 +224,7 @@ impl<'a> DecisionDraft<'a> {
             dropped,
             children,
             reply,
-            run: self.run,
+            after: self.run,
         }
     }
-}
-
-fn difference(
-    before: &BTreeMap<TimerKey, Timestamp>,
-    after: &BTreeMap<TimerKey, Timestamp>,
-) -> Vec<TimerRequest> {
-    let cleared = before.keys().filter(|key| !after.contains_key(*key));
-    let set = after
-        .iter()
-        .filter(|(key, due)| before.get(*key) != Some(due));
-    cleared
-        .map(|key| TimerRequest::Clear { key: key.clone() })
-        .chain(set.map(|(key, due)| TimerRequest::Set {
-            key: key.clone(),
-            due: *due,
-        }))
-        .collect()
 }

@@ -22,6 +22,7 @@ mod fork;
 mod interrupt_kind_events;
 mod iteration_view;
 mod limits;
+mod machine;
 mod memory_access;
 mod memory_hooks;
 mod mock;
@@ -66,7 +67,7 @@ pub use next_steps::NextSteps;
 pub use options::check_options;
 pub use questions::count_vote;
 pub use refusal::{Need, Refusal, Undecided};
-pub use required_work::{TimerRequest, required_effects, required_timers};
+pub use required_work::{required_effects, required_timers};
 pub use state::{Run, State};
 
 /// Schema work allowed for a decision.

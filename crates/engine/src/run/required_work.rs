@@ -9,12 +9,6 @@ use crate::node::{DecisionSource, Kind};
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TimerRequest {
-    Set { key: TimerKey, due: Timestamp },
-    Clear { key: TimerKey },
-}
-
 pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp> {
     let mut timers = BTreeMap::new();
     // Time does not pass while a run is paused.

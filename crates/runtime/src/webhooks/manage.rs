@@ -189,7 +189,7 @@ impl Runtime {
             tenant: Some(tenant.clone()),
             webhooks: vec![change],
             outbox,
-            idempotency: answer,
+            idempotency: answer.into_iter().collect(),
             audit: vec![audit],
             ..Commit::default()
         };

@@ -152,11 +152,11 @@ impl Runtime {
         let Some(webhook_sender) = &self.inner.config.webhook_sender else {
             return planned;
         };
-        if decision.events.is_empty() || decision.run.request().is_replay() {
+        if decision.events.is_empty() || decision.after.request().is_replay() {
             return planned;
         }
-        let own = decision.run.fork_point();
-        for subscription in subscriptions.iter().filter(|s| s.follows(&decision.run)) {
+        let own = decision.after.fork_point();
+        for subscription in subscriptions.iter().filter(|s| s.follows(&decision.after)) {
             let hook = &subscription.webhook;
             let before = planned.changes.len();
             for recorded in decision.events.iter().filter(|r| r.seq >= own) {
@@ -164,7 +164,7 @@ impl Runtime {
                 if hook.events.iter().any(|event_type| event_type == name) {
                     planned.changes.push(WebhookChange::Deliver {
                         webhook: hook.id.clone(),
-                        run_id: decision.run.id().clone(),
+                        run_id: decision.after.id().clone(),
                         seq: recorded.seq,
                         event_type: name.to_owned(),
                         at: now,

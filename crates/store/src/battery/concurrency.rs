@@ -99,7 +99,7 @@ pub async fn readers_see_whole_commits(store: Arc<dyn Store>) {
 pub async fn one_winner_for_an_idempotency_key(store: Arc<dyn Store>) {
     let won = race(&store, |n| {
         let mut begin = commit([append(&StreamId::new(format!("run:{n}")), None, 1)]);
-        begin.idempotency = Some(record("k1", NOW));
+        begin.idempotency = vec![record("k1", NOW)];
         begin
     })
     .await;

@@ -19,7 +19,7 @@ pub(super) fn record(key: &str, recorded_at: Timestamp) -> IdempotencyRecord {
 
 fn recording(key: &str, recorded_at: Timestamp) -> Commit {
     Commit {
-        idempotency: Some(record(key, recorded_at)),
+        idempotency: vec![record(key, recorded_at)],
         ..Commit::default()
     }
 }
@@ -36,7 +36,7 @@ pub async fn a_used_key_conflicts(store: Arc<dyn Store>) {
     must(&store, recording("k1", NOW)).await;
     let stream = StreamId::new("run:a");
     let mut again = commit([append(&stream, None, 1)]);
-    again.idempotency = Some(record("k1", later(1)));
+    again.idempotency = vec![record("k1", later(1))];
     assert_eq!(conflict(&store, again).await, Conflict::KeyUsed);
     assert_eq!(head(&store, &stream).await, None, "nothing was written");
     let answer = store
@@ -46,9 +46,27 @@ pub async fn a_used_key_conflicts(store: Arc<dyn Store>) {
     assert_eq!(answer, Some(record("k1", NOW)), "the first response stays");
 }
 
+pub async fn records_several_keys_or_none(store: Arc<dyn Store>) {
+    must(&store, recording("k1", NOW)).await;
+    let mut both = recording("k2", NOW);
+    both.idempotency.push(record("k1", later(1)));
+    assert_eq!(conflict(&store, both).await, Conflict::KeyUsed);
+    let second = IdempotencyKey("k2".into());
+    let stored = store.idempotency_record(&second).await.unwrap();
+    assert_eq!(stored, None, "one used key refuses all of them");
+
+    let mut both = recording("k2", NOW);
+    both.idempotency.push(record("k3", NOW));
+    must(&store, both).await;
+    for key in ["k2", "k3"] {
+        let stored = store.idempotency_record(&IdempotencyKey(key.into())).await;
+        assert_eq!(stored.unwrap(), Some(record(key, NOW)));
+    }
+}
+
 pub async fn conflicting_commit_records_no_response(store: Arc<dyn Store>) {
     let mut stale = commit([append(&StreamId::new("run:a"), Some(3), 1)]);
-    stale.idempotency = Some(record("k1", NOW));
+    stale.idempotency = vec![record("k1", NOW)];
     conflict(&store, stale).await;
     let answer = store
         .idempotency_record(&IdempotencyKey("k1".into()))

@@ -79,7 +79,7 @@ macro_rules! battery {
             guards: lease_guard_needs_the_holder, scope_guard_sees_live_runs_only,
                 a_scope_is_taken_in_its_workspace_only,
                 failed_guard_writes_nothing, guards_are_checked_before_writes;
-            idempotency: returns_the_committed_response, a_used_key_conflicts,
+            idempotency: returns_the_committed_response, a_used_key_conflicts, records_several_keys_or_none,
                 conflicting_commit_records_no_response, expires_oldest_responses_first;
             interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_retains_identity;
             inbox: sorts_by_age_deadline_or_priority, inbox_filters_combine, inbox_follows_interrupt_changes,

@@ -71,9 +71,8 @@ impl State {
         for guard in &commit.guards {
             self.check_guard(guard)?;
         }
-        if let Some(record) = &commit.idempotency
-            && self.idempotency.contains_key(&record.key)
-        {
+        let mut records = commit.idempotency.iter();
+        if records.any(|record| self.idempotency.contains_key(&record.key)) {
             return Err(Conflict::KeyUsed);
         }
         // A later append of the same commit builds on the earlier one.
@@ -185,7 +184,7 @@ impl State {
                 }
             }
         }
-        if let Some(record) = commit.idempotency {
+        for record in commit.idempotency {
             self.idempotency.insert(record.key.clone(), record);
         }
         for row in commit.interrupts {

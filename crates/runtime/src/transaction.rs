@@ -1,0 +1,278 @@
+//! One commit over one or several streams. Each part is decided by its own machine. All parts are
+//! written together and announced together, or not at all.
+//!
+//! Invariants:
+//! - A part holds its stream's slot until the commit is durable or has failed.
+//! - Nothing is announced and no effect is started before the commit is durable.
+//! - The slot of a failed part holds no machine: the next command folds the stream again.
+
+use crate::definitions::DecisionLookups;
+use crate::driven_machine::{CommandMeta, DrivenMachine};
+use crate::effects::Prepared;
+use crate::offload::in_place;
+use crate::runtime::Runtime;
+use crate::stream_cache::HeldSlot;
+use crate::webhooks::Subscription;
+use std::sync::Arc;
+use tandem_engine::machine::{Decision, Machine, TimerRequest};
+use tandem_engine::run::{self, NewChildRun, Run, WorkMeter};
+use tandem_record::{EffectId, Seq, StreamId, TenantId};
+use tandem_store::{
+    Append, Commit, CommitGuard, Error, Fault, IdempotencyRecord, MAX_BODY_BYTES, OutboxChange,
+    SnapshotRecord, TimerChange,
+};
+
+/// Number of events after which a snapshot saves more reading than it costs.
+const SNAPSHOT_EVERY: u64 = 128;
+
+/// Announces one part of a durable commit and starts its effects.
+type Publish = Box<dyn FnOnce(&Runtime) + Send>;
+
+pub(crate) struct Transaction<'a> {
+    runtime: &'a Runtime,
+    commit: Commit,
+    subscriptions: Arc<[Subscription]>,
+    parts: Vec<Publish>,
+}
+
+impl<'a> Transaction<'a> {
+    /// Every part belongs to this tenant.
+    pub(crate) async fn begin(runtime: &'a Runtime, tenant: &TenantId) -> Result<Self, Fault> {
+        Ok(Self {
+            runtime,
+            commit: Commit {
+                tenant: Some(tenant.clone()),
+                ..Commit::default()
+            },
+            subscriptions: runtime.subscriptions(tenant).await?,
+            parts: Vec::new(),
+        })
+    }
+
+    /// Stores a response in the same commit.
+    pub(crate) fn store_response(&mut self, record: IdempotencyRecord) {
+        self.commit.idempotency.push(record);
+    }
+
+    /// The commit fails unless this holds when it is written.
+    pub(crate) fn require(&mut self, guard: CommitGuard) {
+        self.commit.guards.push(guard);
+    }
+
+    /// Adds a decision, and the runs it creates.
+    pub(crate) async fn add<M: DrivenMachine>(
+        &mut self,
+        slot: HeldSlot<M>,
+        before: Option<M>,
+        mut decision: Decision<M>,
+        meta: CommandMeta<M::TimerKey>,
+    ) {
+        let children = std::mem::take(&mut decision.children);
+        // Events are redacted and encoded, and so is the state now and then.
+        let bytes = decision.after.memory_bytes();
+        in_place(bytes, || self.add_part(slot, before, decision, meta));
+        if !children.is_empty() {
+            Box::pin(self.add_child_runs(children)).await;
+        }
+    }
+
+    /// Adds the first event of each child run. Their slots stay locked until the children exist, so
+    /// that no command can reach them too early.
+    async fn add_child_runs(&mut self, new_children: Vec<NewChildRun>) {
+        let now = self.runtime.clock().now();
+        let streams = new_children.iter().map(|new| StreamId::of_run(&new.child));
+        let cache = &self.runtime.inner.run_cache;
+        let mut slots = cache.lock_all(streams.collect()).await;
+        let (nothing, work) = (DecisionLookups::default(), WorkMeter::unlimited());
+        for new_child in new_children {
+            let slot = slots
+                .remove(&StreamId::of_run(&new_child.child))
+                .expect("a decision creates each child once");
+            let context = self.runtime.context(now, &nothing, &work);
+            let decision = run::create_child_run(new_child, &context);
+            self.add_part::<Run>(slot, None, decision, CommandMeta::default());
+        }
+    }
+
+    fn add_part<M: DrivenMachine>(
+        &mut self,
+        slot: HeldSlot<M>,
+        before: Option<M>,
+        mut decision: Decision<M>,
+        meta: CommandMeta<M::TimerKey>,
+    ) {
+        let (runtime, commit) = (self.runtime, &mut self.commit);
+        let bodies = M::encode_events(runtime, before.as_ref(), &mut decision);
+        let stream = decision.after.stream();
+        let rows = M::project(
+            runtime,
+            before.as_ref(),
+            &decision,
+            meta.audit_action.as_ref(),
+            &self.subscriptions,
+            commit,
+        );
+        let limits = M::limits(&runtime.inner);
+        let timers = timer_changes(&stream, &decision, meta.timer.as_ref(), limits);
+        commit.timers.extend(timers);
+        let effects = &runtime.inner.effects;
+        let mut prepared = effects.prepare(&stream, &decision, runtime);
+        commit.outbox.append(&mut prepared.changes);
+        let completed = meta.completes;
+        commit
+            .outbox
+            .extend(completed.clone().map(OutboxChange::Remove));
+        let mut snapshot_at = slot.snapshot_at;
+        if !decision.events.is_empty() {
+            let snapshot = due_snapshot(&decision.after, snapshot_at);
+            snapshot_at = snapshot.as_ref().map(|s| s.seq).or(snapshot_at);
+            commit.appends.push(Append {
+                stream,
+                after: before.as_ref().and_then(Machine::head),
+                events: bodies,
+                run: rows.run,
+                snapshot,
+            });
+        }
+        let part = Part {
+            slot,
+            decision,
+            created: before.is_none(),
+            prepared,
+            completed,
+            has_question_changes: rows.has_question_changes,
+            has_deliveries: rows.has_deliveries,
+            snapshot_at,
+        };
+        self.parts
+            .push(Box::new(move |runtime| part.publish(runtime)));
+    }
+
+    /// Makes all parts durable, then announces them.
+    pub(crate) async fn commit(self) -> Result<(), Error> {
+        let (runtime, commit) = (self.runtime, self.commit);
+        let idle = commit.appends.is_empty()
+            && commit.timers.is_empty()
+            && commit.outbox.is_empty()
+            && commit.interrupts.is_empty()
+            && commit.idempotency.is_empty();
+        if !idle {
+            let inner = &runtime.inner;
+            inner.crash.reach("commit.before");
+            let started = tokio::time::Instant::now();
+            runtime.store().commit(commit).await?;
+            let seconds = started.elapsed().as_secs_f64();
+            inner.metrics.commit_seconds.observe(seconds);
+            inner.crash.reach("commit.after");
+        }
+        for publish in self.parts {
+            publish(runtime);
+        }
+        Ok(())
+    }
+}
+
+/// One stream's part of a commit, as it is published once the commit is durable.
+struct Part<M: DrivenMachine> {
+    slot: HeldSlot<M>,
+    decision: Decision<M>,
+    created: bool,
+    prepared: Prepared,
+    /// The outbox entry the decision completes.
+    completed: Option<EffectId>,
+    has_question_changes: bool,
+    has_deliveries: bool,
+    snapshot_at: Option<Seq>,
+}
+
+impl<M: DrivenMachine> Part<M> {
+    fn publish(mut self, runtime: &Runtime) {
+        let (inner, decision) = (&runtime.inner, self.decision);
+        self.slot.snapshot_at = self.snapshot_at;
+        M::announce(runtime, &decision, self.created);
+        let sets_timer = |timer: &TimerRequest<_>| matches!(timer, TimerRequest::Set { .. });
+        if decision.timers.iter().any(sets_timer) {
+            inner.timer_bell.notify_one();
+        }
+        if self.has_question_changes {
+            inner.bell.ring_questions();
+        }
+        for effect in &decision.dropped {
+            if self.completed.as_ref() == Some(effect) {
+                inner.effects.mark_finished(effect);
+            } else {
+                inner.effects.abort(effect);
+            }
+        }
+        runtime.perform_prepared(self.prepared.leased);
+        if self.prepared.unleased || self.has_deliveries {
+            inner.effects.bell.notify_one();
+        }
+        let (cache, stream) = (M::cache(inner), decision.after.stream());
+        cache.set_size(&stream, decision.after.memory_bytes());
+        let ended = decision.after.is_ended();
+        self.slot.machine = Some(decision.after);
+        if ended {
+            cache.remove(&stream);
+        }
+    }
+}
+
+fn timer_changes<M: DrivenMachine>(
+    stream: &StreamId,
+    decision: &Decision<M>,
+    fired: Option<&M::TimerKey>,
+    limits: &M::Limits,
+) -> Vec<TimerChange> {
+    let set = |key, due| TimerChange::Set {
+        stream: stream.clone(),
+        key: M::stored_timer_key(key),
+        due,
+    };
+    let clear = |key| TimerChange::Clear {
+        stream: stream.clone(),
+        key: M::stored_timer_key(key),
+    };
+    let requests = decision.timers.iter();
+    let mut changes: Vec<TimerChange> = requests
+        .map(|request| match request {
+            TimerRequest::Set { key, due } => set(key, *due),
+            TimerRequest::Clear { key } => clear(key),
+        })
+        .collect();
+    // A fired timer that changed nothing must be removed too, or it fires again forever. The
+    // machine may still need it: the clock was set back, or an earlier version of this host counted
+    // pauses.
+    if let Some(fired) = fired {
+        let already_changed = decision.timers.iter().any(|request| match request {
+            TimerRequest::Set { key, .. } | TimerRequest::Clear { key } => key == fired,
+        });
+        match decision.after.required_timers(limits).get(fired) {
+            _ if already_changed => {}
+            // Set it again for its due time. Unchanged, it would fire repeatedly until then.
+            Some(due) => changes.push(set(fired, *due)),
+            None => changes.push(clear(fired)),
+        }
+    }
+    changes
+}
+
+fn due_snapshot<M: DrivenMachine>(machine: &M, last: Option<Seq>) -> Option<SnapshotRecord> {
+    let head = machine.head()?;
+    let since = head.0 - last.map_or(0, |seq| seq.0);
+    if since < SNAPSHOT_EVERY {
+        return None;
+    }
+    // Serializing the state cannot fail: it is plain data with text keys.
+    let body = serde_json::to_string(machine.snapshot()).ok()?;
+    // A snapshot is a cache: without it the log is read. The limit on a machine's state makes this
+    // rare.
+    if body.len() > MAX_BODY_BYTES {
+        return None;
+    }
+    Some(SnapshotRecord {
+        seq: head,
+        format: M::SNAPSHOT_FORMAT,
+        body,
+    })
+}
