@@ -1,21 +1,21 @@
 //! The draft of one decision: a copy of the run that changes as events are drafted, and the
 //! bookkeeping that turns the result into a [`Decision`].
 
-use super::agents::AgentPolicy;
-use super::announce::required_announcements;
-use super::budget::DraftSize;
-use super::limits::Limits;
-use super::memory_access::Memory;
-use super::model::ModelAnswers;
-use super::nesting;
-use super::new_child_run::NewChildRun;
-use super::refusal::{Need, Undecided};
-use super::required_work::{TimerRequest, required_effects, required_timers};
-use super::state::Run;
-use super::work::{charge_event, charge_state_copy};
 use crate::definition::Definition;
 use crate::model::Providers;
 use crate::pack::PackTypes;
+use crate::run::agents::AgentPolicy;
+use crate::run::calls::ModelAnswers;
+use crate::run::children::NewChildRun;
+use crate::run::lifecycle::DraftSize;
+use crate::run::lifecycle::Limits;
+use crate::run::lifecycle::too_deep;
+use crate::run::lifecycle::{charge_event, charge_state_copy};
+use crate::run::memory::Memory;
+use crate::run::questions::required_announcements;
+use crate::run::refusal::{Need, Undecided};
+use crate::run::required_work::{TimerRequest, required_effects, required_timers};
+use crate::run::state::Run;
 use crate::tool::ToolServers;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Context<'a> {
     pub packs: &'a PackTypes,
     pub model_answers: &'a dyn ModelAnswers,
     pub tools: &'a ToolServers,
-    /// Work that may be done in this decision: see [`super::work`].
+    /// Work that may be done in this decision: see [`crate::run::lifecycle::work`].
     pub work: &'a Meter,
 }
 
@@ -167,7 +167,7 @@ impl<'a> DecisionDraft<'a> {
         let seq = recorded.seq;
         charge_event(size, self.cx.work);
         self.note_drafted(size, &recorded.event, seq);
-        if nesting::too_deep(&recorded.event) {
+        if too_deep(&recorded.event) {
             self.too_deep = Some(seq);
         }
         self.events.push(recorded);

@@ -1,11 +1,11 @@
 //! Folds events into the state. Never fails, never appends, never reads a clock.
 
-use super::state::{
-    Artifact, Cancelling, Draining, NodeState, Phase, PublishedDecision, Run, State, Suspension,
-};
 use crate::definition::ChannelTrigger;
 use crate::graph::channel;
 use crate::node::Kind;
+use crate::run::state::{
+    Artifact, Cancelling, Draining, NodeState, Phase, PublishedDecision, Run, State, Suspension,
+};
 use std::sync::Arc;
 use tandem_record::{
     ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, RecordedEvent, RunId, RunStatus, Size,

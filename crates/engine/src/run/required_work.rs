@@ -2,10 +2,10 @@
 //! tables can be rebuilt from the log, and the changes of a decision are the difference between
 //! before and after.
 
-use super::limits::Limits;
-use super::state::{Phase, Run};
 use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{DecisionSource, Kind};
+use crate::run::lifecycle::Limits;
+use crate::run::state::{Phase, Run};
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
 

@@ -1,9 +1,9 @@
-//! The state of a run: the fold of its log. Plain data; only [`super::evolve`] changes it.
+//! The state of a run: the fold of its log. Plain data; only [`crate::run::evolve`] changes it.
 
-use super::budget::StateSize;
-use super::shared_state::SharedState;
-pub(crate) use super::workers::{Dispatching, Verifying, WorkerState, WorkerStep};
 use crate::definition::Definition;
+pub(crate) use crate::run::agents::{Dispatching, Verifying, WorkerState, WorkerStep};
+use crate::run::lifecycle::StateSize;
+use crate::run::shared_state::SharedState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! A run as readers see it. Not masked: the wire's projection masks it before it leaves the
 //! process.
 
-use super::decide::expiry;
-use super::state::Run;
+use crate::run::questions::expiry;
+use crate::run::state::Run;
 use tandem_record::{
     ArtifactView, ChildView, ClosedInterrupt, Event, InterruptId, InterruptView, NodeId,
     NodeStatus, NodeView, Object, RecordedEvent, RunView, Seq, Timestamp,

@@ -3,7 +3,7 @@
 
 use crate::node::{Dispatch, FanOut, JoinMode, Kind, OnWorkerFailure, Parallel};
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
+use crate::run::scheduling::Done;
 use crate::run::state::{Dispatching, WorkerState, WorkerStep};
 use serde_json::{Value, json};
 use std::sync::Arc;

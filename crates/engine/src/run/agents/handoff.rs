@@ -4,9 +4,9 @@
 
 use crate::ids::child_run_id;
 use crate::node::{Dispatch, FanOut, Kind, MAX_FAN_OUT};
+use crate::run::children::ChildRunSpec;
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::spawn::ChildRunSpec;
+use crate::run::scheduling::Done;
 use crate::run::state::{Dispatching, Phase, Run, WorkerState, WorkerStep};
 use serde_json::json;
 use std::sync::Arc;

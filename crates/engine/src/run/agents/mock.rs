@@ -4,7 +4,7 @@ use super::emitter::AgentEmitter;
 use crate::ids::tool_call_id;
 use crate::node::MockAgent;
 use crate::run::draft::DecisionDraft;
-use crate::run::start::NodeOutcome;
+use crate::run::scheduling::NodeOutcome;
 use tandem_record::{AgentEventKind, Cause, Object, Seq};
 
 impl DecisionDraft<'_> {

@@ -6,8 +6,8 @@
 
 use crate::node::{Dispatch, Kind, OrchestratorDecision, Route};
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::start::NodeOutcome;
+use crate::run::scheduling::Done;
+use crate::run::scheduling::NodeOutcome;
 use crate::run::state::{Dispatching, Run, WorkerState, WorkerStep};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::ids::{child_run_id, logical_invocation_id};
 use crate::node::{HttpConfig, Kind, Supervisor, Verifier, VerifierReport, VerifierSource};
+use crate::run::children::ChildRunSpec;
 use crate::run::draft::DecisionDraft;
-use crate::run::spawn::ChildRunSpec;
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A person without permission tried to decide an interrupt. The denial is recorded as an event;
 //! the interrupt stays open.
 
-use super::resolve::open_question;
 use crate::run::draft::DecisionDraft;
+use crate::run::questions::open_question;
 use crate::run::refusal::Refusal;
 use tandem_record::{Denial, Event, InterruptId, NodeId, Principal, Reply};
 

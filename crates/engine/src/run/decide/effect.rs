@@ -4,7 +4,7 @@
 use crate::node::{Kind, MemoryHook};
 use crate::run::agents::SupervisorAnswer;
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
+use crate::run::scheduling::Done;
 use crate::run::state::Phase;
 use serde_json::Value;
 use tandem_record::{

@@ -14,7 +14,7 @@ pub(super) fn fired(draft: &mut DecisionDraft<'_>, key: &TimerKey) -> Reply {
         TimerKey::RunDeadline => run_deadline(draft),
         TimerKey::NodeWake { node, attempt } => node_wake(draft, node, *attempt),
         TimerKey::NodeDeadline { node, attempt } => node_deadline(draft, node, *attempt),
-        TimerKey::InterruptDeadline { node } => super::overdue::deadline_passed(draft, node),
+        TimerKey::InterruptDeadline { node } => crate::run::questions::deadline_passed(draft, node),
         TimerKey::Trigger { id } => trigger(draft, id),
     };
     if !acted {
