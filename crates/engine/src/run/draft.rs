@@ -6,22 +6,19 @@ use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::agents::AgentPolicy;
 use crate::run::calls::ModelAnswers;
-use crate::run::children::NewChildRun;
-use crate::run::lifecycle::DraftSize;
-use crate::run::lifecycle::Limits;
-use crate::run::lifecycle::too_deep;
-use crate::run::lifecycle::{charge_event, charge_state_copy};
-use crate::run::memory::Memory;
-use crate::run::questions::required_announcements;
+use crate::run::children::{ChildrenDraft, NewChildRun};
+use crate::run::lifecycle::{Limits, UsageDraft, charge_event, charge_state_copy};
+use crate::run::memory::{Memory, MemoryDraft};
+use crate::run::questions::QuestionsDraft;
 use crate::run::refusal::{Need, Undecided};
-use crate::run::required_work::{TimerRequest, required_effects, required_timers};
+use crate::run::replay::ReplayDraft;
+use crate::run::required_work::{RequiredWork, TimerRequest};
+use crate::run::scheduling::SchedulingDraft;
 use crate::run::state::Run;
 use crate::tool::ToolServers;
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
-    Cause, Effect, EffectId, EffectKind, Event, InterruptId, RecordedEvent, Reply, RunId, Seq,
-    TimerKey, Timestamp, WorkflowId,
+    Cause, Effect, EffectId, EffectKind, Event, RecordedEvent, Reply, Seq, Timestamp, WorkflowId,
 };
 use tandem_schema::Meter;
 
@@ -69,44 +66,23 @@ pub struct Decision {
     pub run: Run,
 }
 
+/// The core of a draft is small: the run, the context, and what was drafted. Each slice of the
+/// machine keeps what else it has to remember in a struct of its own, in its own folder.
 pub(crate) struct DecisionDraft<'a> {
     pub(crate) run: Run,
     pub(crate) cx: &'a Context<'a>,
     pub(crate) now: Timestamp,
-    /// The interrupt the run waited for when the decision began.
-    pub(crate) waited_for: Option<InterruptId>,
-    timers_before: BTreeMap<TimerKey, Timestamp>,
-    effects_before: BTreeMap<EffectId, Effect>,
-    announced_before: Vec<Effect>,
-    events: Vec<RecordedEvent>,
-    one_shots: Vec<Effect>,
-    pub(crate) children: Vec<NewChildRun>,
-    /// Triggers whose channel was written in this decision, in order.
-    pub(crate) triggers_to_fire: VecDeque<String>,
-    pub(crate) starts: u32,
     /// Something the engine has to look up; ends the draft without a decision.
     pub(crate) needs: Option<Need>,
-    /// The first event of this decision. Events before it are stored, or copied from a source.
-    pub(crate) first_own_seq: Seq,
-    /// Events a fork already has for work it repeats. Each one replaces a drafted event.
-    pub(crate) already_recorded: VecDeque<RecordedEvent>,
-    /// The run replays another one: what cannot be repeated is refused.
-    pub(crate) replaying: bool,
-    /// The run id that names the artifacts a replay creates again, if it is not the replay's own.
-    pub(crate) artifact_owner: Option<RunId>,
-    /// Nodes at which a replay reads memory, and the event before which it reads.
-    pub(crate) replay_memory_reads: Vec<(usize, Seq)>,
-    /// The event before which the node being started reads memory.
-    pub(crate) read_at: Seq,
-    /// The start of the supervisor iteration that the node belongs to, if it belongs to one.
-    pub(crate) iteration_view: Option<Seq>,
-    /// An event whose value is nested too deeply to be used further.
-    pub(crate) too_deep: Option<Seq>,
-    pub(super) draft_size: DraftSize,
-    /// Runs that the ended child was granted and did not start.
-    pub(super) returned: u64,
-    /// The rest is left to the next decision.
-    pub(super) continues: bool,
+    events: Vec<RecordedEvent>,
+    one_shots: Vec<Effect>,
+    required_before: RequiredWork,
+    pub(super) scheduling: SchedulingDraft,
+    pub(super) children: ChildrenDraft,
+    pub(super) questions: QuestionsDraft,
+    pub(super) memory: MemoryDraft,
+    pub(super) replay: ReplayDraft,
+    pub(super) usage: UsageDraft,
 }
 
 impl<'a> DecisionDraft<'a> {
@@ -117,27 +93,16 @@ impl<'a> DecisionDraft<'a> {
             // If the clock stepped back, the times in the log must not.
             now: cx.now.max(run.state.last_at),
             cx,
-            waited_for: run.awaited_interrupt(),
-            timers_before: required_timers(run, cx.limits),
-            effects_before: required_effects(run),
-            announced_before: required_announcements(run),
+            needs: None,
             events: Vec::new(),
             one_shots: Vec::new(),
-            children: Vec::new(),
-            triggers_to_fire: VecDeque::new(),
-            starts: 0,
-            needs: None,
-            first_own_seq: run.next_seq(),
-            already_recorded: VecDeque::new(),
-            replaying: false,
-            artifact_owner: None,
-            replay_memory_reads: Vec::new(),
-            read_at: Seq(0),
-            iteration_view: None,
-            too_deep: None,
-            draft_size: DraftSize::default(),
-            returned: 0,
-            continues: false,
+            required_before: RequiredWork::of(run, cx.limits),
+            scheduling: SchedulingDraft::default(),
+            children: ChildrenDraft::default(),
+            questions: QuestionsDraft::begin(run),
+            memory: MemoryDraft::new(),
+            replay: ReplayDraft::begin(run),
+            usage: UsageDraft::default(),
         }
     }
 
@@ -157,7 +122,7 @@ impl<'a> DecisionDraft<'a> {
             cause,
             event,
         };
-        let recorded = self.already_recorded.pop_front().unwrap_or(drafted);
+        let recorded = self.take_recorded().unwrap_or(drafted);
         self.append_recorded(recorded)
     }
 
@@ -167,9 +132,6 @@ impl<'a> DecisionDraft<'a> {
         let seq = recorded.seq;
         charge_event(size, self.cx.work);
         self.note_drafted(size, &recorded.event, seq);
-        if too_deep(&recorded.event) {
-            self.too_deep = Some(seq);
-        }
         self.events.push(recorded);
         seq
     }
@@ -200,28 +162,12 @@ impl<'a> DecisionDraft<'a> {
 
     pub(crate) fn finish(mut self, reply: Reply) -> Decision {
         self.mirror_to_parent();
-        let timers_after = required_timers(&self.run, self.cx.limits);
-        let mut effects_after = required_effects(&self.run);
-        let timers = difference(&self.timers_before, &timers_after);
-        let announced_after = required_announcements(&self.run);
-        let answered = self.announced_before.iter();
-        let answered = answered.filter(|effect| !announced_after.contains(effect));
-        let dropped = self
-            .effects_before
-            .keys()
-            .filter(|id| !effects_after.contains_key(*id))
-            .chain(answered.map(|effect| &effect.id))
-            .cloned()
-            .collect();
-        effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
-        let mut effects: Vec<Effect> = effects_after.into_values().collect();
+        let after = RequiredWork::of(&self.run, self.cx.limits);
+        let change = self.required_before.change_to(after);
+        let mut effects = change.effects;
         effects.extend(self.one_shots);
-        let new_announcements = announced_after.into_iter();
-        effects.extend(new_announcements.filter(|effect| !self.announced_before.contains(effect)));
-        let mut children = self.children;
-        for new_child in &mut children {
-            new_child.absorb_cancel_effect(&mut effects);
-        }
+        effects.extend(change.announcements);
+        let mut children = self.children.into_created(&mut effects);
         let request = self.run.state.request.as_ref();
         if request.is_some_and(|r| r.is_replay()) {
             // A replay performs no effects, whatever its nodes are.
@@ -230,29 +176,12 @@ impl<'a> DecisionDraft<'a> {
         }
         Decision {
             events: self.events,
-            timers,
+            timers: change.timers,
             effects,
-            dropped,
+            dropped: change.dropped,
             children,
             reply,
             run: self.run,
         }
     }
-}
-
-fn difference(
-    before: &BTreeMap<TimerKey, Timestamp>,
-    after: &BTreeMap<TimerKey, Timestamp>,
-) -> Vec<TimerRequest> {
-    let cleared = before.keys().filter(|key| !after.contains_key(*key));
-    let set = after
-        .iter()
-        .filter(|(key, due)| before.get(*key) != Some(due));
-    cleared
-        .map(|key| TimerRequest::Clear { key: key.clone() })
-        .chain(set.map(|(key, due)| TimerRequest::Set {
-            key: key.clone(),
-            due: *due,
-        }))
-        .collect()
 }

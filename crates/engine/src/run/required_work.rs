@@ -5,6 +5,7 @@
 use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{DecisionSource, Kind};
 use crate::run::lifecycle::Limits;
+use crate::run::questions::required_announcements;
 use crate::run::state::{Phase, Run};
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
@@ -160,4 +161,71 @@ pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
         );
     }
     effects
+}
+
+/// Everything a state requires.
+pub(super) struct RequiredWork {
+    timers: BTreeMap<TimerKey, Timestamp>,
+    effects: BTreeMap<EffectId, Effect>,
+    announcements: Vec<Effect>,
+}
+
+/// How the required work changes from one state to a later one.
+pub(super) struct RequiredWorkChange {
+    pub(super) timers: Vec<TimerRequest>,
+    /// New or changed effects of nodes.
+    pub(super) effects: Vec<Effect>,
+    pub(super) announcements: Vec<Effect>,
+    /// Effects and announcements that are no longer required.
+    pub(super) dropped: Vec<EffectId>,
+}
+
+impl RequiredWork {
+    pub(super) fn of(run: &Run, limits: &Limits) -> Self {
+        Self {
+            timers: required_timers(run, limits),
+            effects: required_effects(run),
+            announcements: required_announcements(run),
+        }
+    }
+
+    pub(super) fn change_to(&self, after: Self) -> RequiredWorkChange {
+        let answered = self.announcements.iter();
+        let answered = answered.filter(|effect| !after.announcements.contains(effect));
+        let gone = self.effects.keys();
+        let dropped = gone
+            .filter(|id| !after.effects.contains_key(*id))
+            .chain(answered.map(|effect| &effect.id))
+            .cloned()
+            .collect();
+        let timers = timer_changes(&self.timers, &after.timers);
+        let effects = after.effects.into_iter();
+        let effects = effects.filter(|(id, effect)| self.effects.get(id) != Some(effect));
+        let announcements = after.announcements.into_iter();
+        RequiredWorkChange {
+            timers,
+            effects: effects.map(|(_, effect)| effect).collect(),
+            announcements: announcements
+                .filter(|effect| !self.announcements.contains(effect))
+                .collect(),
+            dropped,
+        }
+    }
+}
+
+fn timer_changes(
+    before: &BTreeMap<TimerKey, Timestamp>,
+    after: &BTreeMap<TimerKey, Timestamp>,
+) -> Vec<TimerRequest> {
+    let cleared = before.keys().filter(|key| !after.contains_key(*key));
+    let set = after
+        .iter()
+        .filter(|(key, due)| before.get(*key) != Some(due));
+    cleared
+        .map(|key| TimerRequest::Clear { key: key.clone() })
+        .chain(set.map(|(key, due)| TimerRequest::Set {
+            key: key.clone(),
+            due: *due,
+        }))
+        .collect()
 }

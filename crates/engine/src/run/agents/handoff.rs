@@ -197,7 +197,7 @@ impl DecisionDraft<'_> {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             worker: worker.clone(),
             step,
-            returned: std::mem::take(&mut self.returned),
+            returned: self.take_returned_descendants(),
         };
         self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
     }

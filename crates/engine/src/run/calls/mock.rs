@@ -160,7 +160,7 @@ impl DecisionDraft<'_> {
                 MockAction::Piece(piece) => {
                     // Chunks count as starts: what follows a long answer is left to the next
                     // decision.
-                    self.starts += 1;
+                    self.scheduling.count_start();
                     self.emit(Event::OutputChunk(Box::new(piece)), Some(cause));
                 }
                 MockAction::Answer(answer) => self.model_answered(ix, answer, cause),

@@ -249,7 +249,7 @@ impl DecisionDraft<'_> {
             Ok(()) => {
                 // Counted three times: in its request, in its variables, and in its state.
                 self.note_carried(size + size + size);
-                self.children.push(new_child);
+                self.children.created.push(new_child);
             }
             Err(refusal) => self.report_refused_child(new.ix, new_child.child, &refusal),
         }

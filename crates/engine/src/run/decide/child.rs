@@ -59,7 +59,7 @@ pub(super) fn reported(
             error,
             unused,
         } => {
-            draft.returned = unused;
+            draft.hold_returned_descendants(unused);
             let checks = draft.run.awaits_verdict(ix);
             let dispatches = draft.run.state.nodes[ix].dispatching.is_some() && !checks;
             if draft.run.state.phase == Phase::Cancelling && dispatches {

@@ -16,7 +16,9 @@
 //! A replay is exempt: it repeats what its source was allowed, and its length is limited where the
 //! source's log is read.
 
+use super::draft::UsageDraft;
 use super::limits::Limits;
+use super::nesting::too_deep;
 use crate::cost;
 use crate::definition::Problem;
 use crate::run::draft::DecisionDraft;
@@ -62,16 +64,6 @@ impl StateSize {
     fn upper_bound(self) -> Size {
         self.counted + self.since
     }
-}
-
-/// What a decision has drafted so far.
-#[derive(Default)]
-pub(in crate::run) struct DraftSize {
-    size: Size,
-    /// Drafted memory when the state was last checked; `None` before the first check.
-    state_checked_at: Option<usize>,
-    /// An event over the limit.
-    oversized: Option<Seq>,
 }
 
 impl Run {
@@ -130,32 +122,39 @@ impl Limits {
 }
 
 impl DecisionDraft<'_> {
-    /// Counts a drafted event.
+    /// Counts a drafted event, and notes what is wrong with it.
     pub(in crate::run) fn note_drafted(&mut self, size: Size, event: &Event, seq: Seq) {
-        self.draft_size.size += size;
+        self.usage.size += size;
         let exempt = matches!(event, Event::RunStarted { .. });
         if size.text > self.cx.limits.max_event_bytes && !exempt {
-            self.draft_size.oversized.get_or_insert(seq);
+            self.usage.oversized.get_or_insert(seq);
+        }
+        if too_deep(event) {
+            self.usage.too_deep = Some(seq);
         }
     }
 
     /// Counts what the commit contains besides events.
     pub(in crate::run) fn note_carried(&mut self, size: Size) {
-        self.draft_size.size += size;
+        self.usage.size += size;
     }
 
     /// Whether the rest should be left to the next decision.
     pub(in crate::run) fn is_full(&self) -> bool {
         let limits = self.cx.limits;
-        let size = self.draft_size.size;
+        let size = self.usage.size;
         let full =
             size.text >= limits.max_decision_bytes || size.memory >= limits.max_state_bytes / 2;
-        full && !self.replaying
+        full && !self.is_replaying()
     }
 
     /// Events copied by a fork do not count as work of this decision.
-    pub(in crate::run) fn reset_draft_size(&mut self) {
-        self.draft_size = DraftSize::default();
+    pub(in crate::run) fn reset_usage(&mut self) {
+        let too_deep = self.usage.too_deep;
+        self.usage = UsageDraft {
+            too_deep,
+            ..UsageDraft::default()
+        };
     }
 
     /// Whether a child's variables can be merged into the run's under these names.
@@ -183,7 +182,7 @@ impl DecisionDraft<'_> {
 
     /// Whether the run can end with these outputs.
     pub(in crate::run) fn admit_outputs(&self, outputs: &Object) -> Result<(), ErrorInfo> {
-        if self.replaying || self.run.size().text <= self.cx.limits.max_event_bytes {
+        if self.is_replaying() || self.run.size().text <= self.cx.limits.max_event_bytes {
             return Ok(());
         }
         let text = Size::of(outputs).text;
@@ -220,7 +219,7 @@ impl DecisionDraft<'_> {
         value: &Value,
         replaced: Option<Size>,
     ) -> Result<(), ErrorInfo> {
-        if self.replaying {
+        if self.is_replaying() {
             return Ok(());
         }
         let limit = self.cx.limits.max_state_bytes;
@@ -242,11 +241,11 @@ impl DecisionDraft<'_> {
 
     /// Ends a run that outgrew a budget, before anything is built upon what it holds.
     pub(in crate::run) fn fail_if_too_large(&mut self) -> bool {
-        if self.replaying {
+        if self.is_replaying() {
             return false;
         }
         let limits = self.cx.limits;
-        if let Some(seq) = self.draft_size.oversized.take() {
+        if let Some(seq) = self.usage.oversized.take() {
             let limit = limits.max_event_bytes;
             let message = format!("an event of the run is larger than {limit} bytes");
             self.fail_run(ErrorInfo::new("event_too_large", message), None, Some(seq));
@@ -254,17 +253,17 @@ impl DecisionDraft<'_> {
         }
         let head = self.run.state.head;
         let ceiling = limits.decision_ceiling();
-        if self.draft_size.size.text > ceiling {
+        if self.usage.size.text > ceiling {
             let message = format!("one step of the run produced more than {ceiling} bytes");
             self.fail_run(ErrorInfo::new("decision_too_large", message), None, head);
             return true;
         }
-        let drafted = self.draft_size.size.memory;
+        let drafted = self.usage.size.memory;
         let due = |at: usize| drafted.saturating_sub(at) >= RECHECK_AFTER_BYTES;
-        if !self.draft_size.state_checked_at.is_none_or(due) {
+        if !self.usage.state_checked_at.is_none_or(due) {
             return false;
         }
-        self.draft_size.state_checked_at = Some(drafted);
+        self.usage.state_checked_at = Some(drafted);
         let limit = limits.max_state_bytes;
         if self.run.size().memory <= limit || self.recount().memory <= limit {
             return false;

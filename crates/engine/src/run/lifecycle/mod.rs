@@ -7,15 +7,16 @@
 //! - A run that exceeds a limit fails; it is never cut short silently.
 
 mod budget;
+mod draft;
 mod end;
 mod limits;
 mod nesting;
 mod options;
 mod work;
 
-pub(in crate::run) use budget::{DraftSize, StateSize};
+pub(in crate::run) use budget::StateSize;
+pub(in crate::run) use draft::UsageDraft;
 pub use limits::Limits;
-pub(in crate::run) use nesting::too_deep;
 pub use options::check_options;
 pub use work::MAX_DECISION_WORK;
 pub(in crate::run) use work::{

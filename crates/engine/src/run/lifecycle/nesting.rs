@@ -12,7 +12,7 @@ use tandem_record::{
 const MAX_VALUE_DEPTH: usize = MAX_READABLE_NESTING - 37;
 
 /// Whether an event contains a value of the run that is nested too deeply.
-pub(in crate::run) fn too_deep(event: &Event) -> bool {
+pub(super) fn too_deep(event: &Event) -> bool {
     match event {
         Event::NodeCompleted { outputs, .. } => map_nests_deeper(outputs, MAX_VALUE_DEPTH),
         Event::VariableChanged { next, .. } => next
@@ -26,7 +26,7 @@ pub(in crate::run) fn too_deep(event: &Event) -> bool {
 impl DecisionDraft<'_> {
     /// Fails a run that built a value that is too deep, before the value is used further.
     pub(in crate::run) fn fail_if_too_deep(&mut self) -> bool {
-        let Some(seq) = self.too_deep.take() else {
+        let Some(seq) = self.usage.too_deep.take() else {
             return false;
         };
         let message = format!("a value nests deeper than {MAX_VALUE_DEPTH} levels");

@@ -35,7 +35,11 @@ impl DecisionDraft<'_> {
     /// The notes that a write has to read first. It reads their current state: a supervisor's
     /// iteration that sees an older state of memory must not restore entries removed meanwhile.
     pub(in crate::run) fn notes_read(&self, memory_ref: &str) -> Option<MemoryRead> {
-        let above = self.cx.limits.compact_above.filter(|_| !self.replaying)?;
+        let above = self
+            .cx
+            .limits
+            .compact_above
+            .filter(|_| !self.is_replaying())?;
         let what = MemoryQueryKind::Notes {
             above,
             limit: CANDIDATES,
@@ -49,12 +53,9 @@ impl DecisionDraft<'_> {
     /// Runs one compaction after a write under a name, if there are too many notes.
     pub(in crate::run) fn compact(&mut self, ix: usize, memory_ref: &str, cause: Seq) {
         // A fork that repeats work repeats exactly what was recorded.
-        if !self.already_recorded.is_empty() {
-            if self
-                .already_recorded
-                .front()
-                .is_some_and(|r| compacts(&r.event))
-                && let Some(recorded) = self.already_recorded.pop_front()
+        if self.repeats_recorded_work() {
+            if self.peek_recorded().is_some_and(|r| compacts(&r.event))
+                && let Some(recorded) = self.take_recorded()
             {
                 self.append_recorded(recorded);
             }
@@ -124,7 +125,7 @@ impl DecisionDraft<'_> {
         let own = self
             .drafted()
             .iter()
-            .filter(|r| r.seq >= self.first_own_seq);
+            .filter(|r| r.seq >= self.first_own_seq());
         let mut gone = HashSet::new();
         for recorded in own {
             match &recorded.event {

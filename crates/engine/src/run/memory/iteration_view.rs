@@ -59,17 +59,22 @@ impl Run {
 impl DecisionDraft<'_> {
     /// Children whose end this decision recorded, if they are visible to the reading node.
     pub(in crate::run) fn children_joined_now(&self) -> Vec<RunId> {
-        if self.replaying {
+        if self.is_replaying() {
             return Vec::new();
         }
-        let ended = self.run.children_ended_since(self.first_own_seq);
+        let ended = self.run.children_ended_since(self.first_own_seq());
         let visible = ended.filter(|(_, at)| self.is_visible(*at));
         visible.map(|(child, _)| child.clone()).collect()
     }
 
+    /// Finds all memory reads of the log that this decision replays.
+    pub(in crate::run) fn plan_replay_reads(&mut self, log: &[RecordedEvent]) {
+        self.memory.replay_reads = memory_reads_in_log(self, log);
+    }
+
     /// Whether the reading node sees the result of an event of this decision.
     pub(in crate::run) fn is_visible(&self, at: Seq) -> bool {
-        self.iteration_view.is_none_or(|began| at < began)
+        self.memory.iteration_view.is_none_or(|began| at < began)
     }
 }
 
@@ -84,10 +89,7 @@ pub(in crate::run) fn has_stateful_loop(request: &RunRequest) -> bool {
 
 /// All memory reads of a log, each with the event before which it reads, so that they can be looked
 /// up at once.
-pub(in crate::run) fn memory_reads_in_log(
-    draft: &DecisionDraft<'_>,
-    log: &[RecordedEvent],
-) -> Vec<(usize, Seq)> {
+fn memory_reads_in_log(draft: &DecisionDraft<'_>, log: &[RecordedEvent]) -> Vec<(usize, Seq)> {
     let def = &draft.run.def;
     let mut began = vec![None; def.nodes.len()];
     let mut reads = Vec::new();

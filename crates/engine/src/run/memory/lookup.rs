@@ -105,8 +105,8 @@ impl DecisionDraft<'_> {
     /// all reads that other nodes of the run may make, so that a run with many such nodes makes one
     /// request.
     pub(in crate::run) fn ensure_memory_loaded(&mut self, ix: usize) {
-        self.read_at = self.run.next_seq();
-        self.iteration_view = self.run.iteration_read_start(ix);
+        self.memory.read_at = self.run.next_seq();
+        self.memory.iteration_view = self.run.iteration_read_start(ix);
         let missing = |draft: &Self, ix: usize| {
             let reads = draft.reads_of(ix);
             let unseen = |read: &MemoryRead| draft.cx.memory.read_memory(read).is_none();
@@ -115,8 +115,8 @@ impl DecisionDraft<'_> {
         if missing(self, ix).is_empty() {
             return;
         }
-        let mut reads: Vec<MemoryRead> = if self.replaying {
-            let reads = self.replay_memory_reads.iter();
+        let mut reads: Vec<MemoryRead> = if self.is_replaying() {
+            let reads = self.memory.replay_reads.iter();
             reads
                 .flat_map(|(ix, at)| self.reads_at(*ix, Some(*at)))
                 .collect()
@@ -140,7 +140,7 @@ impl DecisionDraft<'_> {
     /// A replay has no time of its own: it reads as its source did. In a supervisor's loop it reads
     /// as of the start of the iteration.
     fn read_point(&self, iteration_start: Option<Seq>) -> Option<Seq> {
-        iteration_start.or(self.replaying.then_some(self.read_at))
+        iteration_start.or(self.is_replaying().then_some(self.memory.read_at))
     }
 
     fn reads_at(&self, ix: usize, below: Option<Seq>) -> Vec<MemoryRead> {
@@ -193,7 +193,7 @@ impl DecisionDraft<'_> {
             memory_ref: memory_ref.to_owned(),
             what,
             joined: self.children_joined_now(),
-            below: self.read_point(self.iteration_view),
+            below: self.read_point(self.memory.iteration_view),
         }
     }
 

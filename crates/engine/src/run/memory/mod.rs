@@ -8,6 +8,7 @@
 //! - `MemoryWritten` is drafted in one place, `DecisionDraft::write_memory`.
 
 mod compact;
+mod draft;
 mod iteration_view;
 mod lookup;
 mod memory_hooks;
@@ -16,7 +17,8 @@ mod read;
 mod write;
 
 pub use compact::compaction_batch_size;
-pub(in crate::run) use iteration_view::{has_stateful_loop, memory_reads_in_log};
+pub(in crate::run) use draft::MemoryDraft;
+pub(in crate::run) use iteration_view::has_stateful_loop;
 pub use lookup::{Memory, MemoryNeed, MemoryQueryKind, MemoryRead, MemoryResult, SIBLING_WRITES};
 pub use write::MAX_ENTRY_BYTES;
 pub(crate) use write::NewMemoryEntry;

@@ -97,7 +97,7 @@ impl DecisionDraft<'_> {
         memory_ref: &str,
     ) -> impl Iterator<Item = (Seq, &MemoryEntry)> {
         let own = self.drafted().iter();
-        let own = own.filter(|r| r.seq >= self.first_own_seq && !self.replaying);
+        let own = own.filter(|r| r.seq >= self.first_own_seq() && !self.is_replaying());
         own.filter_map(move |recorded| match &recorded.event {
             Event::MemoryWritten { entry, .. } | Event::MemoryCompacted { output: entry, .. } => {
                 (entry.memory_ref == memory_ref).then_some((recorded.seq, &**entry))

@@ -129,7 +129,7 @@ impl DecisionDraft<'_> {
             return;
         };
         let awaited = self.run.awaited_interrupt();
-        if awaited == self.waited_for || self.run.state.phase.is_terminal() {
+        if awaited == self.questions.waited_for || self.run.state.phase.is_terminal() {
             return;
         }
         let child = self.run.id().clone();

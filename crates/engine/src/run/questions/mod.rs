@@ -14,6 +14,7 @@ mod answers;
 mod approval;
 mod ask;
 mod conversation;
+mod draft;
 mod external_event;
 mod kind_events;
 mod next_steps;
@@ -28,6 +29,7 @@ pub(in crate::run) use answer::{
 pub(in crate::run) use answers::read_answers;
 pub(in crate::run) use approval::{ACCEPT_WITH_CHANGES, check_claimed_names};
 pub(crate) use ask::Question;
+pub(in crate::run) use draft::QuestionsDraft;
 pub(in crate::run) use external_event::{check_payload, waiting_for};
 pub use next_steps::NextSteps;
 pub use open_question::count_vote;

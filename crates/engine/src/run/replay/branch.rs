@@ -39,8 +39,8 @@ pub(super) fn branch<'a>(
     for recorded in log {
         draft.append_recorded(recorded);
     }
-    draft.reset_draft_size();
-    draft.first_own_seq = from;
+    draft.reset_usage();
+    draft.replay.first_own_seq = from;
     draft.now = draft.now.max(draft.run.state.last_at);
     if draft.run.state.phase == Phase::Cancelling {
         // The children that delayed the cancel belong to the source.
@@ -53,11 +53,11 @@ pub(super) fn branch<'a>(
     }
     if let Some((ix, _)) = partial {
         let entry = entry(&draft.run, &done_again[0].event);
-        draft.already_recorded = done_again.into();
+        draft.replay.already_recorded = done_again.into();
         draft.start_node(ix, entry);
         // If the fork emits fewer events than the source did, the remaining copied events are
         // appended as they are.
-        while let Some(rest) = draft.already_recorded.pop_front() {
+        while let Some(rest) = draft.replay.already_recorded.pop_front() {
             draft.append_recorded(rest);
         }
     }

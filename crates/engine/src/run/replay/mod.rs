@@ -12,6 +12,7 @@
 
 mod branch;
 mod copy;
+mod draft;
 mod lineage;
 mod replayer;
 
@@ -25,6 +26,8 @@ use crate::run::state::Run;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{Event, ForkMode, RecordedEvent, Reply, RunId, RunRequest, Seq};
+
+pub(super) use draft::ReplayDraft;
 
 /// The input of a fork.
 pub struct ForkSource<'a> {

@@ -8,7 +8,6 @@ use super::branch::entry;
 use super::log_index;
 use crate::node::Kind;
 use crate::run::draft::DecisionDraft;
-use crate::run::memory::memory_reads_in_log;
 use crate::run::scheduling::RUN_CANCELLED;
 use tandem_record::{
     AgentEventKind, Cause, ErrorInfo, Event, NodeId, RecordedEvent, RunId, Seq,
@@ -30,10 +29,10 @@ pub(super) fn replay<'a>(
         next: 0,
         replay_seqs: Vec::with_capacity(log.len()),
     };
-    replayer.draft.replaying = true;
-    replayer.draft.first_own_seq = from;
-    replayer.draft.replay_memory_reads = memory_reads_in_log(&replayer.draft, log);
-    replayer.draft.artifact_owner = artifact_owner(&replayer.draft, log);
+    replayer.draft.replay.replaying = true;
+    replayer.draft.replay.first_own_seq = from;
+    replayer.draft.plan_replay_reads(log);
+    replayer.draft.replay.artifact_owner = artifact_owner(&replayer.draft, log);
     while replayer.next < log.len() && replayer.draft.needs.is_none() && !replayer.is_over() {
         replayer.step();
     }
@@ -161,7 +160,7 @@ impl Replayer<'_, '_> {
         self.reuse_recorded(self.from.max(self.next + 1));
         let entry = entry(&self.draft.run, &recorded.event);
         self.draft.start_node(ix, entry);
-        self.draft.already_recorded.clear();
+        self.draft.replay.already_recorded.clear();
         if self.draft.needs.is_none() {
             self.compare(end);
         }
@@ -170,8 +169,8 @@ impl Replayer<'_, '_> {
     /// Uses the source's events up to `end` in place of drafted ones.
     fn reuse_recorded(&mut self, end: usize) {
         let history = self.log.iter().take(end).skip(self.next);
-        self.draft.already_recorded = history.cloned().collect();
-        if let Some(first) = self.draft.already_recorded.front_mut() {
+        self.draft.replay.already_recorded = history.cloned().collect();
+        if let Some(first) = self.draft.replay.already_recorded.front_mut() {
             first.seq = self.draft.run.next_seq();
         }
     }

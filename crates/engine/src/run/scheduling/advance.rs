@@ -63,7 +63,7 @@ impl DecisionDraft<'_> {
                 self.settle_run();
                 return;
             };
-            let started = self.starts >= self.cx.limits.max_starts_per_decision;
+            let started = self.scheduling.starts >= self.cx.limits.max_starts_per_decision;
             if started || self.is_full() || self.is_work_budget_spent() {
                 self.schedule_continue();
                 return;
@@ -91,7 +91,7 @@ impl DecisionDraft<'_> {
 
     /// Whether this turn did as much work as one should. A replay is decided whole.
     fn is_work_budget_spent(&self) -> bool {
-        !self.replaying && self.cx.work.spent() >= CONTINUE_AFTER_WORK
+        !self.is_replaying() && self.cx.work.spent() >= CONTINUE_AFTER_WORK
     }
 
     /// Whether the rest of a long look at the graph is better left to the next decision, which has to
@@ -102,10 +102,10 @@ impl DecisionDraft<'_> {
 
     /// Leaves the rest to the next decision.
     pub(in crate::run) fn schedule_continue(&mut self) {
-        if self.continues {
+        if self.scheduling.continues {
             return;
         }
-        self.continues = true;
+        self.scheduling.continues = true;
         let id = format!("continue:{}:{}", self.run.id(), self.run.next_seq());
         self.add_one_shot_effect(id, EffectKind::Continue);
     }

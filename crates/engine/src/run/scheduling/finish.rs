@@ -36,7 +36,7 @@ impl DecisionDraft<'_> {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
         let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.work);
-        let returned = std::mem::take(&mut self.returned);
+        let returned = self.take_returned_descendants();
         self.emit(
             Event::NodeCompleted {
                 node,
@@ -113,7 +113,7 @@ impl DecisionDraft<'_> {
             self.complete_node(ix, done, cause);
             return;
         }
-        let returned = std::mem::take(&mut self.returned);
+        let returned = self.take_returned_descendants();
         self.emit(
             Event::NodeFailed {
                 node,
@@ -135,7 +135,7 @@ impl DecisionDraft<'_> {
     ) {
         let node = self.run.def.nodes[ix].id.clone();
         let reason = reason.to_owned();
-        let returned = std::mem::take(&mut self.returned);
+        let returned = self.take_returned_descendants();
         self.emit(
             Event::NodeCancelled {
                 node,

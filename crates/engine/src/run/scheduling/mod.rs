@@ -9,6 +9,7 @@
 //! - A node that starts gets exactly one started event per attempt.
 
 mod advance;
+mod draft;
 mod finish;
 mod perform;
 mod prepare;
@@ -16,6 +17,7 @@ mod rounds;
 mod start;
 mod triggers;
 
+pub(in crate::run) use draft::SchedulingDraft;
 pub(crate) use finish::Done;
 pub(in crate::run) use finish::RUN_CANCELLED;
 pub(in crate::run) use start::NodeEntry;

@@ -61,8 +61,7 @@ impl DecisionDraft<'_> {
                 artifact_type,
                 content,
             } => {
-                let owner = self.artifact_owner.as_ref().unwrap_or(self.run.id());
-                let fallback = || format!("{owner}:{}", node.id);
+                let fallback = || format!("{}:{}", self.artifact_owner(), node.id);
                 let artifact_id = artifact_id.clone().unwrap_or_else(fallback);
                 self.emit(
                     Event::ArtifactCreated {

@@ -16,14 +16,14 @@ impl DecisionDraft<'_> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
         if node.test_only
-            && !self.replaying
+            && !self.is_replaying()
             && !may_use_test_types(&def, self.run.request(), self.cx)
         {
             let message = format!("{} is for conformance tests only", node.type_id);
             return Err(ErrorInfo::new("typeId_refused", message));
         }
         let missing = self.cx.agents.missing_capability(&node.kind);
-        if let Some(capability) = missing.filter(|_| !self.replaying) {
+        if let Some(capability) = missing.filter(|_| !self.is_replaying()) {
             let message = format!("this host does not serve {capability:?}");
             return Err(ErrorInfo::new("capability_not_provided", message));
         }
@@ -76,7 +76,7 @@ impl DecisionDraft<'_> {
                 provider,
             )
         };
-        if self.replaying && !self.is_repeatable(ix) && !node.kind.only_waits() {
+        if self.is_replaying() && !self.is_repeatable(ix) && !node.kind.only_waits() {
             return Err(replay_source_missing(&node.id));
         }
         match &node.kind {
@@ -105,7 +105,7 @@ impl DecisionDraft<'_> {
             }
             Kind::Model(config) => {
                 let call = self.model_call(ix, config, inputs, execution, None)?;
-                if self.replaying {
+                if self.is_replaying() {
                     return Err(replay_source_missing(&node.id));
                 }
                 Ok(Some(call))
@@ -151,7 +151,7 @@ impl DecisionDraft<'_> {
     /// A sleep of `ms`. A replay has no timers: its sleeps end at once.
     fn sleep(&self, ms: u64, outputs: Option<Object>) -> Option<Work> {
         let until = self.now.plus_ms(ms);
-        (ms > 0 && !self.replaying).then_some(Work::Sleep { until, outputs })
+        (ms > 0 && !self.is_replaying()).then_some(Work::Sleep { until, outputs })
     }
 
     /// Completes a sleeping node.

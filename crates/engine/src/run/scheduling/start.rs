@@ -86,7 +86,7 @@ impl DecisionDraft<'_> {
         if self.needs.is_some() {
             return;
         }
-        self.starts += 1;
+        self.scheduling.starts += 1;
         let started = self.emit(
             Event::NodeStarted {
                 node: node.id.clone(),

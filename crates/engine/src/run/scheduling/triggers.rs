@@ -42,14 +42,16 @@ impl DecisionDraft<'_> {
             if trigger.debounce_ms > 0 {
                 self.arm(&trigger.id, self.now.plus_ms(trigger.debounce_ms));
             } else {
-                self.triggers_to_fire.push_back(trigger.id.clone());
+                self.scheduling
+                    .triggers_to_fire
+                    .push_back(trigger.id.clone());
             }
         }
     }
 
     /// A pause delays the triggers of written channels: they fire after the resume.
     pub(in crate::run) fn arm_written(&mut self) {
-        while let Some(id) = self.triggers_to_fire.pop_front() {
+        while let Some(id) = self.scheduling.triggers_to_fire.pop_front() {
             self.arm(&id, self.now);
         }
     }
@@ -63,7 +65,7 @@ impl DecisionDraft<'_> {
 
     /// Fires one trigger that may fire now. `false` when there is none.
     pub(in crate::run) fn fire_next_trigger(&mut self) -> bool {
-        while let Some(id) = self.triggers_to_fire.pop_front() {
+        while let Some(id) = self.scheduling.triggers_to_fire.pop_front() {
             if self.run.trigger_is_busy(&id) {
                 self.arm(&id, self.now);
             } else {

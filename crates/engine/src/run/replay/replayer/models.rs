@@ -132,7 +132,7 @@ impl Replayer<'_, '_> {
         }
         self.reuse_recorded(self.from);
         self.draft.model_answered(ix, answer, cause);
-        self.draft.already_recorded.clear();
+        self.draft.replay.already_recorded.clear();
         let same_course = self.followed_same_path(end);
         self.compare(end);
         // Another text is only a difference. Another path has no record to follow.
