@@ -23,7 +23,7 @@ use tokio::sync::OwnedMutexGuard;
 /// Number of events after which a snapshot saves more reading than it costs.
 const SNAPSHOT_EVERY: u64 = 128;
 /// Increment when the folded state changes shape; older snapshots are then ignored.
-pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
+pub(crate) const SNAPSHOT_FORMAT: u32 = 3;
 
 /// A commit that is being built, with the subscriptions of its tenant.
 struct CommitDraft<'a> {

@@ -91,7 +91,7 @@ impl<'a> DecisionDraft<'a> {
         Self {
             run: run.clone(),
             // If the clock stepped back, the times in the log must not.
-            now: cx.now.max(run.state.last_at),
+            now: cx.now.max(run.last_at()),
             cx,
             needs: None,
             events: Vec::new(),
@@ -113,7 +113,7 @@ impl<'a> DecisionDraft<'a> {
 
     pub(crate) fn emit_with_cause(&mut self, event: Event, cause: Option<Cause>) -> Seq {
         debug_assert!(
-            !self.run.state.phase.is_terminal(),
+            !self.run.phase().is_terminal(),
             "nothing follows a terminal event"
         );
         let drafted = RecordedEvent {
@@ -144,7 +144,7 @@ impl<'a> DecisionDraft<'a> {
     pub(crate) fn add_one_shot_effect(&mut self, id: String, kind: EffectKind) {
         self.one_shots.push(Effect {
             id: EffectId::from(id),
-            run_id: self.run.state.run_id.clone(),
+            run_id: self.run.id().clone(),
             kind,
         });
     }
@@ -168,7 +168,7 @@ impl<'a> DecisionDraft<'a> {
         effects.extend(self.one_shots);
         effects.extend(change.announcements);
         let mut children = self.children.into_created(&mut effects);
-        let request = self.run.state.request.as_ref();
+        let request = self.run.started_request();
         if request.is_some_and(|r| r.is_replay()) {
             // A replay performs no effects, whatever its nodes are.
             effects.clear();

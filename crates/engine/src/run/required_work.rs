@@ -5,8 +5,9 @@
 use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{DecisionSource, Kind};
 use crate::run::lifecycle::Limits;
+use crate::run::lifecycle::Phase;
 use crate::run::questions::required_announcements;
-use crate::run::state::{Phase, Run};
+use crate::run::state::Run;
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
 
@@ -19,11 +20,11 @@ pub enum TimerRequest {
 pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp> {
     let mut timers = BTreeMap::new();
     // Time does not pass while a run is paused.
-    if run.state.phase != Phase::Running {
+    if run.phase() != Phase::Running {
         return timers;
     }
     timers.insert(TimerKey::RunDeadline, run.duration_limit(limits).1);
-    for (ix, node) in run.state.nodes.iter().enumerate() {
+    for (ix, node) in run.nodes().iter().enumerate() {
         let id = &run.def.nodes[ix].id;
         match node.status {
             NodeStatus::Running => {
@@ -54,7 +55,7 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
                 }
             }
             NodeStatus::Suspended => {
-                if let Some(due) = node.suspended.as_ref().and_then(|open| open.due) {
+                if let Some(due) = run.open_interrupt(ix).and_then(|open| open.due) {
                     let key = TimerKey::InterruptDeadline { node: id.clone() };
                     timers.insert(key, due);
                 }
@@ -68,8 +69,8 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
     }
     // A trigger delayed by a drain, or by nodes it fired before, waits for those nodes and not for
     // a time.
-    let held_back = |id: &str| run.state.draining.is_some() || run.trigger_is_busy(id);
-    for (trigger, due) in run.state.armed.iter().filter(|(id, _)| !held_back(id)) {
+    let held_back = |id: &str| run.is_draining() || run.trigger_is_busy(id);
+    for (trigger, due) in run.armed_triggers().iter().filter(|(id, _)| !held_back(id)) {
         timers.insert(
             TimerKey::Trigger {
                 id: trigger.clone(),
@@ -83,10 +84,10 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
 /// Effects of running nodes, by id.
 pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
     let mut effects = BTreeMap::new();
-    if run.state.phase != Phase::Running {
+    if run.phase() != Phase::Running {
         return effects;
     }
-    for (ix, node) in run.state.nodes.iter().enumerate() {
+    for (ix, node) in run.nodes().iter().enumerate() {
         if node.status != NodeStatus::Running || node.retry_at.is_some() {
             continue;
         }
@@ -155,7 +156,7 @@ pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
             effect.clone(),
             Effect {
                 id: effect.clone(),
-                run_id: run.state.run_id.clone(),
+                run_id: run.id().clone(),
                 kind,
             },
         );

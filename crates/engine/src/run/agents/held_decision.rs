@@ -5,12 +5,12 @@ use crate::definition::Problem;
 use crate::node::{Kind, OrchestratorDecision, Route};
 use crate::run::agents::{ANSWER, PROCEED};
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::questions::read_answers;
 use crate::run::questions::{ACCEPT_WITH_CHANGES, check_claimed_names};
 use crate::run::questions::{Answer, AnswerOutcome, Closing, close, invalid};
 use crate::run::refusal::Refusal;
 use crate::run::scheduling::Done;
-use crate::run::state::Phase;
 use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, Cause, ErrorInfo, Event, Object, Seq};
 
@@ -59,8 +59,7 @@ pub(in crate::run) fn resolve_at_dispatch(
                 "clarification" => read_proceed_answer(&answer.value)?,
                 _ => read_held_answer(&answer.value, BareValue::Decision)?,
             };
-            if draft.run.state.phase == Phase::Paused
-                && !matches!(answered, HeldDecisionAnswer::Reject)
+            if draft.run.phase() == Phase::Paused && !matches!(answered, HeldDecisionAnswer::Reject)
             {
                 return invalid(
                     "/action",
@@ -109,7 +108,7 @@ pub(in crate::run) fn resolve_low_confidence(
     ix: usize,
     answer: Answer,
 ) -> Result<AnswerOutcome, Refusal> {
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let held = open.and_then(|s| s.interrupt.data.get("decision").cloned());
     let supervises = matches!(draft.run.def.nodes[ix].kind, Kind::Supervisor(_));
     // A mock agent's decision may be any value, and so may its replacement.
@@ -175,7 +174,7 @@ fn closed(outcome: &str) -> AnswerOutcome {
 }
 
 fn open_kind(draft: &DecisionDraft<'_>, ix: usize) -> String {
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     open.map(|s| s.interrupt.kind.clone()).unwrap_or_default()
 }
 

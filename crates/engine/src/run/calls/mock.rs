@@ -14,7 +14,7 @@ use crate::model::mock::{self, Mock};
 use crate::model::{MOCK_PROVIDER, content_key};
 use crate::node::ModelNode;
 use crate::run::draft::DecisionDraft;
-use crate::run::state::{NodeState, Run};
+use crate::run::state::Run;
 use tandem_record::{
     ChunkEnd, ChunkPiece, ErrorInfo, Event, FinishReason, MockCall, MockEnding, ModelAnswer,
     ModelRefusal, ModelStop, ModelUsage, NodeStatus, Object, OutputChunk, RunOptions, Timestamp,
@@ -28,20 +28,9 @@ enum MockAction {
     Failure(ErrorInfo),
 }
 
-impl NodeState {
-    pub(in crate::run) fn apply_output_chunk(&mut self, at: Timestamp) {
-        if let Some(Work::Model {
-            mock: Some(call), ..
-        }) = &mut self.work
-        {
-            call.record_emitted(at);
-        }
-    }
-}
-
 impl Run {
     fn named_mock(&self) -> Option<&serde_json::Value> {
-        let options = &self.state.request.as_ref()?.options;
+        let options = &self.started_request()?.options;
         options.configurable.as_ref()?.get(mock::KEY)
     }
 
@@ -74,7 +63,7 @@ impl Run {
 
     /// The next action of the mock provider a node waits for, if it is due.
     fn next_mock_action(&self, ix: usize, now: Timestamp) -> Option<MockAction> {
-        let state = &self.state.nodes[ix];
+        let state = self.node(ix);
         let Some(Work::Model {
             mock: Some(call),
             request,
@@ -154,7 +143,7 @@ impl DecisionDraft<'_> {
     /// Emits the chunks that are due, and executes what follows.
     pub(in crate::run) fn run_mock_call(&mut self, ix: usize) {
         while let Some(action) = self.run.next_mock_action(ix, self.now) {
-            let last = self.run.state.nodes[ix].last;
+            let last = self.run.node(ix).last;
             let cause = last.expect("a node that waits has started");
             match action {
                 MockAction::Piece(piece) => {

@@ -19,7 +19,7 @@ use crate::model::{
 use crate::node::{Kind, ModelNode};
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::Done;
-use crate::run::state::{NodeState, Run};
+use crate::run::state::Run;
 use serde_json::{Value, json};
 use tandem_record::{
     CapKind, EffectId, EnvelopeEvent, EnvelopeEventKind, EnvelopeFault, ErrorInfo, Event, MockCall,
@@ -73,18 +73,10 @@ pub(in crate::run) struct Call {
     pub(in crate::run) script: Option<MockScript>,
 }
 
-impl NodeState {
-    /// Stops waiting. A model call is kept: it is made again when the node continues, and the
-    /// answers before it stay valid.
-    pub(in crate::run) fn drop_work(&mut self) {
-        self.work = self.work.take().filter(|w| matches!(w, Work::Model { .. }));
-    }
-}
-
 impl Run {
     /// The call a node waits for.
     pub(in crate::run) fn call_of(&self, ix: usize) -> Option<Call> {
-        match &self.state.nodes[ix].work {
+        match &self.node(ix).work {
             Some(Work::Model {
                 key,
                 round,
@@ -100,23 +92,6 @@ impl Run {
                 script: mock.as_ref().map(|call| call.script.clone()),
             }),
             _ => None,
-        }
-    }
-
-    /// Adds the tokens of an answer to those of the run.
-    pub(in crate::run) fn count_tokens(&mut self, answered: &ModelAnswered) {
-        let Some(usage) = answered.answer.usage else {
-            return;
-        };
-        let (input, output) = (usage.input_tokens, usage.output_tokens);
-        for (name, value) in [
-            ("tokens.input", json!(input)),
-            ("tokens.output", json!(output)),
-            ("tokens.total", json!(input.saturating_add(output))),
-            ("provider", json!(answered.provider)),
-            ("model", json!(answered.model)),
-        ] {
-            self.add_cost(&format!("openwop.cost.{name}"), &value);
         }
     }
 
@@ -137,7 +112,7 @@ impl DecisionDraft<'_> {
         execution: u32,
         then: Option<&ModelRequest>,
     ) -> Result<Work, ErrorInfo> {
-        if let Some(unfinished @ Work::Model { .. }) = &self.run.state.nodes[ix].work {
+        if let Some(unfinished @ Work::Model { .. }) = &self.run.node(ix).work {
             return Ok(self.restart_model_call(unfinished.clone()));
         }
         let inputs = self.mark_untrusted_inputs(ix, inputs);
@@ -324,7 +299,7 @@ impl DecisionDraft<'_> {
         let Some((request, corrected)) = next.filter(|_| call.round < MAX_ATTEMPTS) else {
             return self.fail_exhausted_call(ix, call, fault, error, cause);
         };
-        let execution = self.run.state.nodes[ix].execution - 1;
+        let execution = self.run.node(ix).execution - 1;
         let round = call.round + 1;
         let retry = ModelRetry {
             node: self.run.def.nodes[ix].id.clone(),

@@ -80,7 +80,7 @@ impl Run {
     /// The call a pack's node waits for, with the parts that the log does not store.
     pub(in crate::run) fn pack_effect(&self, ix: usize, inputs: &Object) -> EffectKind {
         let node = &self.def.nodes[ix];
-        let state = &self.state.nodes[ix];
+        let state = self.node(ix);
         let request = self.request();
         let authored = self.def.doc_node(ix);
         EffectKind::Pack {
@@ -93,7 +93,7 @@ impl Run {
                 config: authored.config.clone(),
                 configurable: request.options.configurable.clone().unwrap_or_default(),
                 agent: authored.agent.clone(),
-                at: state.started_at.unwrap_or(self.state.last_at),
+                at: state.started_at.unwrap_or(self.last_at()),
             }),
         }
     }

@@ -79,7 +79,7 @@ impl DecisionDraft<'_> {
     }
 
     fn call_under_way(&self, ix: usize) -> Option<(String, ToolRequest)> {
-        match &self.run.state.nodes[ix].work {
+        match &self.run.node(ix).work {
             Some(Work::Tool { call, request, .. }) => Some((call.clone(), (**request).clone())),
             _ => None,
         }
@@ -148,7 +148,7 @@ impl DecisionDraft<'_> {
         let ToolOperation::Call { tool, .. } = request.operation else {
             return cause;
         };
-        let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
+        let started = self.run.node(ix).started_at.unwrap_or(self.now);
         let duration_ms = self.now.ms_since(started);
         let outcome = result.ok().map(|(result, is_error)| {
             let (sha256, length) = digest(result);

@@ -6,9 +6,9 @@ use tandem_record::{EffectKind, RunId};
 impl DecisionDraft<'_> {
     /// Cancels children with their parent, unless their node detaches them.
     pub(in crate::run) fn cancel_children(&mut self) {
-        let nodes = self.run.state.nodes.iter();
+        let nodes = 0..self.run.nodes().len();
         let detached: Vec<RunId> = nodes
-            .flat_map(|n| n.awaited_children())
+            .flat_map(|ix| self.run.awaited_children(ix))
             .filter(|(_, goes_down)| !goes_down)
             .map(|(child, _)| child.clone())
             .collect();
@@ -25,7 +25,7 @@ impl DecisionDraft<'_> {
 
     /// Stops waiting for children: they are cancelled, unless they may continue without this run.
     pub(in crate::run) fn give_up_child(&mut self, ix: usize) {
-        let awaited = self.run.state.nodes[ix].awaited_children();
+        let awaited = self.run.awaited_children(ix);
         let down: Vec<RunId> = awaited
             .filter(|(_, goes_down)| *goes_down)
             .map(|(child, _)| child.clone())
@@ -37,7 +37,7 @@ impl DecisionDraft<'_> {
 
     /// Whether a cancel has to wait for children that were cancelled.
     pub(in crate::run) fn has_children_to_await(&self) -> bool {
-        let mut nodes = self.run.state.nodes.iter();
-        nodes.any(crate::run::state::NodeState::holds_up_cancel)
+        let mut nodes = 0..self.run.nodes().len();
+        nodes.any(|ix| self.run.holds_up_cancel(ix))
     }
 }

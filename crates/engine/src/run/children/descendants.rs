@@ -15,10 +15,11 @@
 
 use crate::definition::Definition;
 use crate::node::{Kind, VerifierSource};
+use crate::run::agents::WorkerStep;
 use crate::run::draft::DecisionDraft;
 use crate::run::lifecycle::Limits;
-use crate::run::state::{Child, Run, WorkerStep};
-use tandem_record::{ErrorInfo, NodeId, RunId, RunStatus, Seq, WorkflowId};
+use crate::run::state::Run;
+use tandem_record::ErrorInfo;
 
 impl Kind {
     fn starts_children(&self) -> bool {
@@ -36,46 +37,20 @@ impl Kind {
 impl Run {
     /// Number of descendants this run may still start.
     pub(in crate::run) fn descendants_left(&self, limits: &Limits) -> u64 {
-        let request = self.state.request.as_ref();
+        let request = self.started_request();
         let parent = request.and_then(|request| request.parent.as_ref());
         let allowed = parent.and_then(|parent| parent.descendants);
         let allowed = allowed.map_or(limits.max_descendants, |n| n.min(limits.max_descendants));
-        allowed.saturating_sub(self.state.descendants)
-    }
-
-    /// A child was named and takes its part of the allowance.
-    pub(in crate::run) fn record_child(
-        &mut self,
-        node: NodeId,
-        (run_id, workflow_id): (RunId, WorkflowId),
-        granted: u64,
-        seq: Seq,
-    ) {
-        let spent = granted.saturating_add(1);
-        self.state.descendants = self.state.descendants.saturating_add(spent);
-        let request = self.state.request.as_ref();
-        let replay = request.is_some_and(|r| r.is_replay());
-        let inherited = replay || seq < self.fork_point();
-        self.state.children.push(Child {
-            run_id,
-            workflow_id,
-            node,
-            status: RunStatus::Running,
-            ended: None,
-            inherited,
-        });
-    }
-
-    pub(in crate::run) fn return_descendants(&mut self, returned: u64) {
-        self.state.descendants = self.state.descendants.saturating_sub(returned);
+        allowed.saturating_sub(self.state.children.descendants)
     }
 
     /// Nodes and workers that may start children while another child exists.
     fn child_starters(&self) -> u64 {
-        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
-        let open =
-            nodes.filter(|(node, state)| node.kind.starts_children() && !state.status.is_settled());
-        open.map(|(_, state)| match &state.dispatching {
+        let nodes = self.def.nodes.iter().enumerate();
+        let open = nodes.filter(|(ix, node)| {
+            node.kind.starts_children() && !self.node(*ix).status.is_settled()
+        });
+        open.map(|(ix, _)| match self.dispatching(ix) {
             Some(dispatching) => {
                 let workers = dispatching.workers.iter();
                 let waiting = workers.filter(|w| w.step == WorkerStep::Pending).count();

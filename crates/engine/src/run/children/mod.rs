@@ -13,8 +13,10 @@ mod draft;
 mod new_child_run;
 mod outcome;
 mod spawn;
+mod state;
 
 pub(in crate::run) use draft::ChildrenDraft;
 pub use new_child_run::NewChildRun;
 pub(in crate::run) use outcome::{awaiting_node, child_ended, resume_child_mirror};
 pub(in crate::run) use spawn::ChildRunSpec;
+pub(in crate::run) use state::Children;

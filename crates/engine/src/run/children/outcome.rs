@@ -11,12 +11,13 @@ pub(in crate::run) fn awaiting_node(
     node: &NodeId,
     child: &RunId,
 ) -> Option<(usize, Seq)> {
-    if draft.run.state.phase.is_terminal() {
+    if draft.run.phase().is_terminal() {
         return None;
     }
     let ix = draft.run.def.index(node)?;
-    let state = &draft.run.state.nodes[ix];
-    let waits = state.awaits(child);
+    let state = draft.run.node(ix);
+    let mut awaited = draft.run.awaited_children(ix);
+    let waits = awaited.any(|(awaited, _)| awaited == child);
     let open = matches!(state.status, NodeStatus::Running | NodeStatus::Suspended);
     (waits && open).then_some((ix, state.last?))
 }
@@ -28,15 +29,14 @@ pub(in crate::run) fn resume_child_mirror(
     child: &RunId,
     cause: Seq,
 ) -> Seq {
-    let state = &draft.run.state.nodes[ix];
-    let waits = state.suspended.iter().chain(&state.also_waiting);
-    let ours = waits.filter(|s| s.mirrors.is_some());
+    let waits = draft.run.open_interrupts(ix);
+    let ours = waits.iter().filter(|s| s.mirrors.is_some());
     let mut ours = ours.filter(|s| s.child.as_ref().is_none_or(|c| c == child));
     let Some(over) = ours.next() else {
         return cause;
     };
     // With several waits the event has to name the one that is over.
-    let several = !state.also_waiting.is_empty();
+    let several = waits.len() > 1;
     let interrupt = several.then(|| over.interrupt.id.clone());
     let node = draft.run.def.nodes[ix].id.clone();
     draft.emit(
@@ -62,7 +62,7 @@ pub(in crate::run) fn child_ended(
         outputs,
         absorb_failure,
         ..
-    }) = draft.run.state.nodes[ix].work.clone()
+    }) = draft.run.node(ix).work.clone()
     else {
         unreachable!("awaiting_node() saw this node wait for a child");
     };

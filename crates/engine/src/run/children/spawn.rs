@@ -189,7 +189,7 @@ impl DecisionDraft<'_> {
                         break;
                     }
                     inputs.insert(theirs.clone(), value.clone());
-                    if self.run.state.untrusted.contains(ours) {
+                    if self.run.untrusted_names().contains(ours) {
                         untrusted_inputs.push(theirs.clone());
                     }
                     if hides && shown.holds(ours) {

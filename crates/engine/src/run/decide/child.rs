@@ -2,8 +2,8 @@
 
 use crate::run::children::{awaiting_node, child_ended, resume_child_mirror};
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::scheduling::RUN_CANCELLED;
-use crate::run::state::Phase;
 use tandem_record::{ChildOutcome, Event, NodeId, Reply};
 
 pub(super) fn reported(
@@ -61,16 +61,16 @@ pub(super) fn reported(
         } => {
             draft.hold_returned_descendants(unused);
             let checks = draft.run.awaits_verdict(ix);
-            let dispatches = draft.run.state.nodes[ix].dispatching.is_some() && !checks;
-            if draft.run.state.phase == Phase::Cancelling && dispatches {
+            let dispatches = draft.run.dispatching(ix).is_some() && !checks;
+            if draft.run.phase() == Phase::Cancelling && dispatches {
                 draft.worker_ended(ix, &child, status, (variables, untrusted), error);
-                if !draft.run.state.nodes[ix].holds_up_cancel() {
-                    draft.cancel_node(ix, RUN_CANCELLED, draft.run.state.nodes[ix].last, None);
+                if !draft.run.holds_up_cancel(ix) {
+                    draft.cancel_node(ix, RUN_CANCELLED, draft.run.node(ix).last, None);
                 }
                 draft.finish_cancel_if_no_children();
                 return Reply::Accepted;
             }
-            if draft.run.state.phase == Phase::Cancelling {
+            if draft.run.phase() == Phase::Cancelling {
                 draft.cancel_node(ix, RUN_CANCELLED, Some(cause), Some(status));
                 draft.finish_cancel_if_no_children();
                 return Reply::Accepted;

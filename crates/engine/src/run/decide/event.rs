@@ -4,9 +4,9 @@
 
 use crate::definition::Problem;
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::questions::{check_payload, waiting_for};
 use crate::run::refusal::Refusal;
-use crate::run::state::Phase;
 use serde_json::Value;
 use tandem_record::{Event, ExternalEventOutcome, Object, Principal, Reply};
 
@@ -35,16 +35,16 @@ pub(super) fn deliver(
         let message = format!("is larger than {MAX_PAYLOAD_BYTES} bytes");
         return Err(Refusal::Invalid(vec![Problem::new("/payload", message)]));
     }
-    if draft.run.state.event_ids.contains(&event_id) {
+    if draft.run.knows_external_event(&event_id) {
         return Ok(event_reply(draft, ExternalEventOutcome::Duplicate));
     }
-    if !matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
+    if !matches!(draft.run.phase(), Phase::Running | Phase::Paused) {
         let status = draft.run.status();
         return Err(Refusal::RunEnded { status });
     }
     let waiting = waiting_for(draft, &event_type, &payload);
-    let full = draft.run.state.event_ids.len() >= MAX_EVENTS_PER_RUN
-        || (waiting.is_none() && draft.run.state.early.len() >= MAX_STORED_EVENTS);
+    let (accepted, stored) = draft.run.external_event_counts();
+    let full = accepted >= MAX_EVENTS_PER_RUN || (waiting.is_none() && stored >= MAX_STORED_EVENTS);
     if full {
         return Err(Refusal::TooManyEvents {
             limit: MAX_STORED_EVENTS,
@@ -64,12 +64,12 @@ pub(super) fn deliver(
         payload,
         by,
     };
-    draft.emit(event, draft.run.state.head);
+    draft.emit(event, draft.run.head());
     let Some(ix) = waiting else {
         return Ok(event_reply(draft, ExternalEventOutcome::Retained));
     };
     let node = draft.run.def.nodes[ix].id.clone();
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let interrupt = open.expect("it waits").interrupt.id.clone();
     draft.answer_from_early_event(ix);
     draft.advance();

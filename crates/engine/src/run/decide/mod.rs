@@ -12,10 +12,11 @@ mod resume;
 mod timer;
 
 use crate::run::draft::{Context, Decision, DecisionDraft};
+use crate::run::lifecycle::Phase;
 use crate::run::lifecycle::{too_much_to_check, work_exceeded};
 use crate::run::questions::Answer;
 use crate::run::refusal::Undecided;
-use crate::run::state::{Phase, Run};
+use crate::run::state::Run;
 use tandem_record::{Command, ErrorInfo, Reply};
 
 pub(super) use create::{check, check_served, may_use_test_types};
@@ -85,7 +86,7 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
         Command::Continue => continue_run(&mut draft),
     };
     // Not every command advances the run, but what it recorded is kept.
-    if matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
+    if matches!(draft.run.phase(), Phase::Running | Phase::Paused) {
         draft.fail_if_too_large();
     }
     draft.into_decision(reply)
@@ -94,15 +95,15 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
 /// Fails a run that cannot continue for a reason of the host.
 pub fn abandon(run: &Run, error: ErrorInfo, cx: &Context<'_>) -> Decision {
     let mut draft = DecisionDraft::new(run, cx);
-    if !draft.run.state.phase.is_terminal() {
-        let cause = draft.run.state.head;
+    if !draft.run.phase().is_terminal() {
+        let cause = draft.run.head();
         draft.fail_run(error, None, cause);
     }
     draft.finish(Reply::Accepted)
 }
 
 fn continue_run(draft: &mut DecisionDraft<'_>) -> Reply {
-    if draft.run.state.phase != Phase::Running {
+    if draft.run.phase() != Phase::Running {
         return Reply::Unchanged;
     }
     draft.advance();

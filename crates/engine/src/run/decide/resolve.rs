@@ -23,7 +23,7 @@ pub(super) fn resolve(
     if let Some(closed) = expired_question(draft, ix) {
         return Err(Refusal::AlreadyResolved(closed));
     }
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let interrupt = &open.expect("open_question found it").interrupt;
     let (id, kind) = (interrupt.id.clone(), interrupt.kind.clone());
     let closed = resolve_question(draft, ix, answer)?;

@@ -166,7 +166,7 @@ impl DecisionDraft<'_> {
         let text = |value: Option<_>| value.map_or(0, |value| Size::of(value).text);
         let changed = mapping.iter().map(|(ours, theirs)| {
             let next = variables.get(theirs);
-            let previous = next.and_then(|_| self.run.state.variables.get(ours));
+            let previous = next.and_then(|_| self.run.variables().get(ours));
             text(next) + text(previous)
         });
         let total = changed.sum();
@@ -251,7 +251,7 @@ impl DecisionDraft<'_> {
             self.fail_run(ErrorInfo::new("event_too_large", message), None, Some(seq));
             return true;
         }
-        let head = self.run.state.head;
+        let head = self.run.head();
         let ceiling = limits.decision_ceiling();
         if self.usage.size.text > ceiling {
             let message = format!("one step of the run produced more than {ceiling} bytes");

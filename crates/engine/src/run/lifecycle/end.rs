@@ -1,9 +1,9 @@
 //! How a run ends: completed, failed, cancelled, or ended by a supervisor. Its parent is notified in
 //! the same commit.
 
+use super::state::Phase;
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::RUN_CANCELLED;
-use crate::run::state::Phase;
 use serde_json::Value;
 use tandem_record::{
     ChildOutcome, EffectKind, ErrorInfo, Event, NodeStatus, Object, Principal, RunId, Seq,
@@ -68,7 +68,7 @@ impl DecisionDraft<'_> {
 
     pub(in crate::run) fn complete_run(&mut self) {
         let outputs = self.run_outputs();
-        let cause = self.run.state.head;
+        let cause = self.run.head();
         if let Err(error) = self.admit_outputs(&outputs) {
             self.fail_run(error, None, cause);
             return;
@@ -89,10 +89,10 @@ impl DecisionDraft<'_> {
             .run
             .def
             .sinks()
-            .filter(|ix| self.run.state.nodes[*ix].status == NodeStatus::Completed)
+            .filter(|ix| self.run.node(*ix).status == NodeStatus::Completed)
             .collect();
         let outputs = |ix: usize| -> Object {
-            let outputs = self.run.state.nodes[ix].outputs.as_deref();
+            let outputs = self.run.node(ix).outputs.as_deref();
             outputs.cloned().unwrap_or_default()
         };
         match completed.as_slice() {
@@ -110,11 +110,11 @@ impl DecisionDraft<'_> {
 
     /// Notifies the parent that this run ended, in the same commit as its last event.
     fn notify_parent(&mut self) {
-        debug_assert!(self.run.state.phase.is_terminal());
+        debug_assert!(self.run.phase().is_terminal());
         let Some(parent) = self.run.request().parent.clone() else {
             return;
         };
-        let variables: Object = match self.run.state.phase {
+        let variables: Object = match self.run.phase() {
             Phase::Completed => parent
                 .harvest
                 .iter()
@@ -122,12 +122,12 @@ impl DecisionDraft<'_> {
                 .collect(),
             _ => Object::new(),
         };
-        let marked = |name: &&String| self.run.state.untrusted.contains(*name);
+        let marked = |name: &&String| self.run.untrusted_names().contains(*name);
         let untrusted = variables.keys().filter(marked).cloned().collect();
         // Readers of the parent see it, and the parent's document does not say what is sensitive here.
-        let (state, sensitivity) = (&self.run.state, self.run.sensitivity());
-        let visible = |error| sensitivity.visible_error(state.failed_node.as_ref(), error);
-        let error = state.error.as_ref().map(|e| visible(e).into_owned());
+        let (run, sensitivity) = (&self.run, self.run.sensitivity());
+        let visible = |error| sensitivity.visible_error(run.recorded_failed_node(), error);
+        let error = run.error().map(|e| visible(e).into_owned());
         let mut outcome = ChildOutcome::Ended {
             child: self.run.id().clone(),
             status: self.run.status(),
@@ -155,7 +155,7 @@ impl DecisionDraft<'_> {
 
     /// Completes the requested cancel, even if children are still running.
     pub(in crate::run) fn finish_requested_cancel(&mut self) {
-        let cancel = self.run.state.cancelling.clone();
+        let cancel = self.run.state.lifecycle.cancelling.clone();
         let cancel = cancel.expect("a cancelling run has a cancel request");
         self.end_cancelled(cancel.reason, cancel.by, cancel.by_parent);
     }
@@ -163,7 +163,7 @@ impl DecisionDraft<'_> {
     /// While a cancel waits for children, everything else stops at once.
     pub(in crate::run) fn cancel_childless_nodes(&mut self) {
         for ix in self.open_nodes() {
-            if !self.run.state.nodes[ix].holds_up_cancel() {
+            if !self.run.holds_up_cancel(ix) {
                 self.cancel_node(ix, RUN_CANCELLED, None, None);
             }
         }

@@ -55,13 +55,13 @@ impl Default for Limits {
 impl Run {
     /// Executions of nodes of one kind, over the whole run.
     pub(crate) fn executions_of(&self, kind: impl Fn(&Kind) -> bool) -> u32 {
-        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        let nodes = self.def.nodes.iter().zip(self.nodes());
         let ours = nodes.filter(|(node, _)| kind(&node.kind));
         ours.map(|(_, state)| state.execution).sum()
     }
 
     fn configured(&self, key: &str) -> Option<u64> {
-        let options = &self.state.request.as_ref()?.options;
+        let options = &self.started_request()?.options;
         options
             .configurable
             .as_ref()?
@@ -87,30 +87,14 @@ impl Run {
             ms => ms,
         };
         let limit = requested.min(authored).min(limits.max_run_duration_ms);
-        let paused = self.state.paused_ms;
+        let paused = self.state.lifecycle.paused_ms;
         (limit, self.begun_at().plus_ms(limit).plus_ms(paused))
     }
 
     /// How long the run has been running, without the time it was paused.
     pub(crate) fn elapsed_ms(&self, now: Timestamp) -> u64 {
         let since = now.ms_since(self.begun_at());
-        since.saturating_sub(self.state.paused_ms)
-    }
-
-    /// Extends every time limit by the length of a pause that ended. The deadline of an interrupt
-    /// is not extended: people were shown it, and may answer during a pause.
-    pub(in crate::run) fn extend_limits_after_pause(
-        &mut self,
-        paused_at: Timestamp,
-        resumed_at: Timestamp,
-    ) {
-        // A branch does not count pauses from before its start.
-        let counted = resumed_at.ms_since(paused_at.max(self.begun_at()));
-        self.state.paused_ms = self.state.paused_ms.saturating_add(counted);
-        let paused_ms = resumed_at.ms_since(paused_at);
-        for node in &mut self.state.nodes {
-            node.deadline = node.deadline.map(|due| due.plus_ms(paused_ms));
-        }
+        since.saturating_sub(self.state.lifecycle.paused_ms)
     }
 
     pub(crate) fn loopback_limit(&self) -> u32 {

@@ -9,15 +9,18 @@
 mod budget;
 mod draft;
 mod end;
+mod fold;
 mod limits;
 mod nesting;
 mod options;
+mod state;
 mod work;
 
 pub(in crate::run) use budget::StateSize;
 pub(in crate::run) use draft::UsageDraft;
 pub use limits::Limits;
 pub use options::check_options;
+pub(in crate::run) use state::{Lifecycle, Phase};
 pub use work::MAX_DECISION_WORK;
 pub(in crate::run) use work::{
     CONTINUE_AFTER_WORK, charge_event, charge_state_copy, too_much_to_check, work_exceeded,

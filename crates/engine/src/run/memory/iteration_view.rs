@@ -27,8 +27,7 @@ impl Run {
     /// The start of the iteration that a node belongs to.
     pub(in crate::run) fn iteration_start(&self, ix: usize) -> Option<Seq> {
         let head = self.def.iteration_head(ix)?;
-        let starts = &self.state.agents.iteration_starts;
-        starts.get(&self.def.nodes[head].id).copied()
+        self.iteration_start_of(&self.def.nodes[head].id)
     }
 
     /// The same, if the version of the execution model has iteration views. In older versions, the
@@ -45,14 +44,6 @@ impl Run {
             _ => false,
         };
         self.iteration_view_start(ix).filter(|_| !writes)
-    }
-
-    /// The start of a supervisor begins an iteration, unless it is a retry.
-    pub(in crate::run) fn begin_iteration(&mut self, ix: usize, attempt: u32, seq: Seq) {
-        if attempt == 0 {
-            let node = self.def.nodes[ix].id.clone();
-            self.state.agents.iteration_starts.insert(node, seq);
-        }
     }
 }
 

@@ -56,7 +56,7 @@ impl DecisionDraft<'_> {
         }
         let def = self.definition();
         let node = &def.nodes[ix];
-        let execution = self.run.state.nodes[ix].execution;
+        let execution = self.run.node(ix).execution;
         let of_node = self
             .drafted()
             .iter()

@@ -8,19 +8,19 @@
 //! A wait that only mirrors a child's is not announced here. The child has its parent's callback
 //! and announces all its own interrupts, also while other branches of it are running.
 
+use super::state::Suspension;
 use crate::run::draft::DecisionDraft;
-use crate::run::state::{Phase, Run, Suspension};
+use crate::run::lifecycle::Phase;
+use crate::run::state::Run;
 use serde_json::json;
-use tandem_record::{
-    Effect, EffectId, EffectKind, ErrorInfo, Event, InterruptId, NodeStatus, Object, Reply,
-};
+use tandem_record::{Effect, EffectId, EffectKind, ErrorInfo, Event, InterruptId, Object, Reply};
 
 /// Announcements of the interrupts that are open now.
 pub fn required_announcements(run: &Run) -> Vec<Effect> {
     let open = run.announceable();
     open.map(|(_, open)| Effect {
         id: announcement_id(&open.interrupt.id),
-        run_id: run.state.run_id.clone(),
+        run_id: run.id().clone(),
         kind: EffectKind::NotifyCallback {
             interrupt: open.interrupt.id.clone(),
             tries: 0,
@@ -37,7 +37,7 @@ fn announcement_id(interrupt: &InterruptId) -> EffectId {
 impl Run {
     /// Open interrupts of this run's own nodes, if it has a callback.
     fn announceable(&self) -> impl Iterator<Item = (usize, &Suspension)> {
-        let live = match self.state.phase {
+        let live = match self.phase() {
             Phase::Running | Phase::Paused => true,
             Phase::Pending
             | Phase::Cancelling
@@ -45,19 +45,10 @@ impl Run {
             | Phase::Failed
             | Phase::Cancelled => false,
         };
-        let request = self.state.request.as_ref();
+        let request = self.started_request();
         let has_callback = live && request.is_some_and(|r| r.callback_url.is_some());
-        // Nearly every run has no callback; its nodes are not searched.
-        let nodes = if has_callback {
-            &self.state.nodes[..]
-        } else {
-            &[]
-        };
-        nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.status == NodeStatus::Suspended)
-            .filter_map(|(ix, node)| Some((ix, node.suspended.as_ref()?)))
+        self.shown_interrupts()
+            .filter(move |_| has_callback)
             .filter(|(_, open)| open.mirrors.is_none())
     }
 }

@@ -7,8 +7,8 @@ use crate::definition::Problem;
 use crate::node::Kind;
 use crate::run::agents::{resolve_at_dispatch, resolve_low_confidence};
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::refusal::Refusal;
-use crate::run::state::Phase;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{
@@ -114,18 +114,17 @@ pub(in crate::run) fn open_question(
     node: &NodeId,
     interrupt: Option<&InterruptId>,
 ) -> Result<usize, Refusal> {
-    let state = &draft.run.state;
-    let ix = draft.run.def.index(node);
-    let open = ix.filter(|ix| {
-        let node = &state.nodes[*ix];
-        let own = node.suspended.as_ref().filter(|s| s.mirrors.is_none());
-        node.status == NodeStatus::Suspended
+    let run = &draft.run;
+    let open = run.def.index(node).filter(|ix| {
+        let own = run.open_interrupt(*ix).filter(|s| s.mirrors.is_none());
+        run.node(*ix).status == NodeStatus::Suspended
             && own.is_some_and(|s| interrupt.is_none_or(|wanted| *wanted == s.interrupt.id))
     });
-    if let Some(ix) = open.filter(|_| matches!(state.phase, Phase::Running | Phase::Paused)) {
+    if let Some(ix) = open.filter(|_| matches!(run.phase(), Phase::Running | Phase::Paused)) {
         return Ok(ix);
     }
-    let mut closed = state.closed.iter().rev().filter(|c| c.node == *node);
+    let closed = run.state.questions.closed.iter();
+    let mut closed = closed.rev().filter(|c| c.node == *node);
     match closed.find(|c| interrupt.is_none_or(|wanted| *wanted == c.interrupt)) {
         Some(closed) if closed.outcome == "cancelled" => Err(Refusal::InterruptGone),
         Some(closed) => Err(Refusal::AlreadyResolved(closed.clone())),
@@ -142,7 +141,7 @@ pub(in crate::run) fn invalid<T>(path: &str, message: impl Into<String>) -> Resu
 /// again afterwards.
 pub(in crate::run) fn close(draft: &mut DecisionDraft<'_>, ix: usize, closing: Closing) -> Seq {
     let node = draft.run.def.nodes[ix].id.clone();
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let open = open.expect("only open questions are closed");
     let opened = open.since;
     let (id, kind) = (open.interrupt.id.clone(), open.interrupt.kind.clone());

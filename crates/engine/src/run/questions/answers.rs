@@ -111,7 +111,7 @@ pub(in crate::run) fn accept_answer(
     ix: usize,
     answer: &Answer,
 ) -> &'static str {
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let kind = &open
         .expect("only open questions are answered")
         .interrupt

@@ -5,10 +5,10 @@ use crate::definition::schema;
 use crate::graph::binding::RunScope;
 use crate::node::ApprovalGate;
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::refusal::Refusal;
 use crate::run::scheduling::Done;
 use crate::run::scheduling::NodeEntry;
-use crate::run::state::Phase;
 use serde_json::{Value, json};
 use tandem_record::{ApprovalDecision, ErrorInfo, Event, NodeStatus, Object, Seq};
 use tandem_schema::Meter;
@@ -113,7 +113,7 @@ pub(in crate::run) fn resolve_approval(
     gate: &ApprovalGate,
     answer: Answer,
 ) -> Result<AnswerOutcome, Refusal> {
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let policy = draft.run.policy_at(ix, open.expect("the question is open"));
     let decision = read_decision(gate, &answer, policy.requires_identity(), draft.cx.work)?;
     if decision.action == "ask" {
@@ -126,7 +126,7 @@ pub(in crate::run) fn resolve_approval(
         return Err(Refusal::Invalid(problems));
     }
     let redo = match decision.action.as_str() {
-        "refine" if draft.run.state.phase == Phase::Paused => {
+        "refine" if draft.run.phase() == Phase::Paused => {
             return invalid(
                 "/action",
                 "the run is paused; resume it before asking for changes",
@@ -146,9 +146,9 @@ pub(in crate::run) fn resolve_approval(
         },
         cause,
     );
-    let votes = draft.run.state.nodes[ix]
-        .suspended
-        .as_ref()
+    let votes = draft
+        .run
+        .open_interrupt(ix)
         .map(|s| s.votes.clone())
         .unwrap_or_default();
     let count = |action: &str| votes.iter().filter(|v| v.action == action).count();
@@ -200,7 +200,7 @@ fn question_back(
     let Some(question) = text.filter(|t| !t.is_empty()) else {
         return invalid("/question", "what do you want to know?");
     };
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let (interrupt, votes) = open
         .map(|s| (s.interrupt.id.clone(), s.votes.clone()))
         .expect("the question is open");
@@ -210,7 +210,7 @@ fn question_back(
         question: question.to_owned(),
         by: answer.by.clone(),
     };
-    let cause = draft.run.state.nodes[ix].last;
+    let cause = draft.run.node(ix).last;
     draft.emit(event, cause);
     Ok(AnswerOutcome {
         outcome: None,
@@ -221,7 +221,7 @@ fn question_back(
 /// The artifact as it was accepted, with the changes of a voter, also when that voter's own vote was
 /// replaced since.
 fn artifact(draft: &DecisionDraft<'_>, ix: usize, outcome: &str) -> Option<Value> {
-    let open = draft.run.state.nodes[ix].suspended.as_ref()?;
+    let open = draft.run.open_interrupt(ix)?;
     let mut votes = open.votes.iter();
     let changed = open.proposed.is_some() || votes.any(|vote| vote.action == "edit-accept");
     let shown = open.interrupt.data.get("artifactData");
@@ -270,7 +270,7 @@ pub(in crate::run) fn rejected(
 fn producer(draft: &DecisionDraft<'_>, ix: usize) -> Result<usize, Refusal> {
     let incoming = draft.run.def.nodes[ix].incoming.iter();
     let mut sources = incoming.map(|e| draft.run.def.edges[*e].source);
-    let done = sources.find(|s| draft.run.state.nodes[*s].status == NodeStatus::Completed);
+    let done = sources.find(|s| draft.run.node(*s).status == NodeStatus::Completed);
     match done {
         Some(source) => Ok(source),
         None => invalid("/action", "no node before this one could make the changes"),
@@ -287,7 +287,7 @@ fn loop_back(
     cause: Seq,
 ) {
     let node = draft.run.def.nodes[ix].id.clone();
-    let closed = draft.run.state.closed.iter();
+    let closed = draft.run.state.questions.closed.iter();
     let rounds = closed
         .filter(|c| c.node == node && c.outcome == "changes-requested")
         .count();

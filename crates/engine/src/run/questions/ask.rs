@@ -5,7 +5,7 @@ use super::kind_events::kind_specific_request;
 use crate::ids::interrupt_id;
 use crate::node::{InterruptSettings, interrupt_kind, waiting_status};
 use crate::run::draft::DecisionDraft;
-use crate::run::state::{Phase, Run};
+use crate::run::state::Run;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{
@@ -26,19 +26,12 @@ pub(crate) struct Question {
 }
 
 impl Run {
-    /// The interrupt that this run as a whole waits for, if it waits.
-    pub(crate) fn awaited_interrupt(&self) -> Option<InterruptId> {
-        let waiting = self.state.phase == Phase::Running && self.status().is_waiting();
-        let open = self.first_suspended().filter(|_| waiting);
-        open.map(|(_, s)| s.interrupt.id.clone())
-    }
-
     /// Id and key of the next interrupt of a node. It has the number of the node's execution, or
     /// the next unused number. A node may ask again after an answer, and a fork asks again what was
     /// answered in its source.
     pub(in crate::run) fn next_question(&self, ix: usize) -> (InterruptId, String) {
         let node = &self.def.nodes[ix].id;
-        let mut number = self.state.nodes[ix].execution;
+        let mut number = self.node(ix).execution;
         let mut id = interrupt_id(self.id(), node, number);
         while self.closed_question(&id).is_some() {
             number += 1;
@@ -105,7 +98,7 @@ impl DecisionDraft<'_> {
 
     /// Removes a mirrored wait before the node continues.
     pub(in crate::run) fn resume_mirror(&mut self, ix: usize, cause: Seq) -> Seq {
-        if self.run.state.nodes[ix].status != NodeStatus::Suspended {
+        if self.run.node(ix).status != NodeStatus::Suspended {
             return cause;
         }
         let node = self.run.def.nodes[ix].id.clone();
@@ -119,17 +112,11 @@ impl DecisionDraft<'_> {
 
     /// Notifies the parent when this run as a whole begins or stops waiting.
     pub(in crate::run) fn mirror_to_parent(&mut self) {
-        let Some(parent) = self
-            .run
-            .state
-            .request
-            .as_ref()
-            .and_then(|r| r.parent.clone())
-        else {
+        let Some(parent) = self.run.started_request().and_then(|r| r.parent.clone()) else {
             return;
         };
         let awaited = self.run.awaited_interrupt();
-        if awaited == self.questions.waited_for || self.run.state.phase.is_terminal() {
+        if awaited == self.questions.waited_for || self.run.phase().is_terminal() {
             return;
         }
         let child = self.run.id().clone();

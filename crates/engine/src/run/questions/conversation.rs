@@ -67,7 +67,7 @@ pub(in crate::run) fn is_exchange(value: &Value) -> bool {
 }
 
 fn turns<'t>(draft: &'t DecisionDraft<'_>, ix: usize) -> &'t [Value] {
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     open.map_or(&[], |open| &open.turns)
 }
 
@@ -125,7 +125,7 @@ impl Deref for Gate<'_> {
 impl DecisionDraft<'_> {
     /// The gate of a node that holds a conversation.
     pub(in crate::run) fn gate<'d>(&self, def: &'d Definition, ix: usize) -> Option<Gate<'d>> {
-        let open = self.run.state.nodes[ix].suspended.as_ref()?;
+        let open = self.run.open_interrupt(ix)?;
         match &def.nodes[ix].kind {
             Kind::ConversationGate(gate) => Some(Gate::Own(gate)),
             Kind::Dispatch(_) if open.interrupt.kind == "conversation.exchange" => {
@@ -137,7 +137,7 @@ impl DecisionDraft<'_> {
     }
 
     fn conversation(&self, ix: usize) -> String {
-        let open = self.run.state.nodes[ix].suspended.as_ref();
+        let open = self.run.open_interrupt(ix);
         let open = open.expect("a conversation is held while its question is open");
         open.interrupt.key.clone()
     }
@@ -200,7 +200,7 @@ impl DecisionDraft<'_> {
             conversation: self.conversation(ix),
             turn: message.clone(),
         };
-        let cause = self.emit(event, self.run.state.nodes[ix].last);
+        let cause = self.emit(event, self.run.node(ix).last);
         self.write_turn(ix, message, cause);
     }
 
@@ -217,7 +217,7 @@ impl DecisionDraft<'_> {
             turn: last.clone(),
             outcome,
         };
-        let closed = self.emit(event, self.run.state.nodes[ix].last);
+        let closed = self.emit(event, self.run.node(ix).last);
         self.write_turn(ix, last, closed);
         closed
     }
@@ -254,7 +254,7 @@ impl DecisionDraft<'_> {
         };
         let resumed = close(self, ix, closing);
         // The decision of a supervisor causes the end of the question to the user.
-        let decided = self.run.state.agents.decided.as_ref().map(|d| d.seq);
+        let decided = self.run.newest_decision().map(|d| d.seq);
         let dispatched = matches!(self.run.def.nodes[ix].kind, Kind::Dispatch(_));
         let cause = decided.filter(|_| dispatched).unwrap_or(resumed);
         self.complete_node(ix, Done::with(outputs), cause);
@@ -268,7 +268,7 @@ impl DecisionDraft<'_> {
             return;
         }
         let node = &def.nodes[ix];
-        let round = self.run.state.nodes[ix].execution;
+        let round = self.run.node(ix).execution;
         let (index, role) = (message["turnIndex"].clone(), message["role"].clone());
         let role = role.as_str().unwrap_or_default();
         message["messageId"] = json!(format!("{}:{round}:{index}:{role}", node.id));

@@ -8,7 +8,6 @@ use crate::run::draft::DecisionDraft;
 use crate::run::refusal::Refusal;
 use serde_json::Value;
 use std::sync::Arc;
-use tandem_record::NodeStatus;
 use tandem_schema::Meter;
 
 fn awaits(open: &GenericInterrupt, event_type: &str, payload: &Value, meter: &Meter) -> bool {
@@ -23,16 +22,14 @@ pub(in crate::run) fn waiting_for(
     event_type: &str,
     payload: &Value,
 ) -> Option<usize> {
-    let nodes = draft.run.state.nodes.iter().enumerate();
-    nodes
-        .filter(|(_, state)| state.status == NodeStatus::Suspended)
-        .filter(|(ix, _)| match &draft.run.def.nodes[*ix].kind {
-            Kind::GenericInterrupt(open) => awaits(open, event_type, payload, draft.cx.work),
-            _ => false,
-        })
-        .filter(|(ix, _)| expired_question(draft, *ix).is_none())
-        .min_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since))
-        .map(|(ix, _)| ix)
+    let open = draft.run.shown_interrupts();
+    open.filter(|(ix, _)| match &draft.run.def.nodes[*ix].kind {
+        Kind::GenericInterrupt(open) => awaits(open, event_type, payload, draft.cx.work),
+        _ => false,
+    })
+    .filter(|(ix, _)| expired_question(draft, *ix).is_none())
+    .min_by_key(|(_, open)| open.since)
+    .map(|(ix, _)| ix)
 }
 
 pub(in crate::run) fn check_payload(
@@ -61,7 +58,7 @@ impl DecisionDraft<'_> {
         if open_question(self, &def.nodes[ix].id, None).is_err() {
             return;
         }
-        let early = self.run.state.early.iter();
+        let early = self.run.state.questions.early.iter();
         let fits = early.filter_map(|event| {
             let payload = Value::Object(event.payload.clone());
             let work = self.cx.work;

@@ -16,10 +16,12 @@ mod ask;
 mod conversation;
 mod draft;
 mod external_event;
+mod fold;
 mod kind_events;
 mod next_steps;
 mod open_question;
 mod overdue;
+mod state;
 
 pub use announce::required_announcements;
 pub(in crate::run) use answer::{
@@ -34,3 +36,4 @@ pub(in crate::run) use external_event::{check_payload, waiting_for};
 pub use next_steps::NextSteps;
 pub use open_question::count_vote;
 pub(in crate::run) use overdue::{deadline_passed, expired_question, expiry};
+pub(in crate::run) use state::Questions;

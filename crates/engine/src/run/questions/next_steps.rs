@@ -3,7 +3,8 @@
 
 use crate::graph::binding::RunScope;
 use crate::node::{Kind, OrchestratorDecision, Route};
-use crate::run::state::{Phase, Run};
+use crate::run::lifecycle::Phase;
+use crate::run::state::Run;
 use serde_json::json;
 use tandem_record::{NodeId, NodeStatus, Object, WorkflowId};
 use tandem_schema::{MAX_WORK, Meter};
@@ -34,7 +35,7 @@ impl Run {
             return NextSteps::Nodes(Vec::new());
         };
         let compiled = &self.def.nodes[ix];
-        let paused = self.state.phase == Phase::Paused;
+        let paused = self.phase() == Phase::Paused;
         match &compiled.kind {
             Kind::Dispatch(_) => return self.predict_after_held_decision(ix, action, paused),
             // The agent's low-confidence decision is not carried out, and nothing replaces it.
@@ -46,7 +47,7 @@ impl Run {
         if action == "refine" {
             // As in the loop-back: the predecessor of the gate runs again.
             let sources = compiled.incoming.iter().map(|&e| self.def.edges[e].source);
-            let mut done = sources.filter(|s| self.state.nodes[*s].status == NodeStatus::Completed);
+            let mut done = sources.filter(|s| self.node(*s).status == NodeStatus::Completed);
             return match done.next() {
                 Some(producer) if !paused => {
                     NextSteps::Nodes(vec![self.def.nodes[producer].id.clone()])
@@ -83,7 +84,7 @@ impl Run {
     /// The next steps after an answer at a dispatch node, about a held decision or to the
     /// supervisor's own question.
     fn predict_after_held_decision(&self, ix: usize, action: &str, paused: bool) -> NextSteps {
-        let decided = self.state.agents.decided.as_ref();
+        let decided = self.newest_decision();
         let Some(decided) = decided else {
             return NextSteps::Nodes(Vec::new());
         };

@@ -1,12 +1,12 @@
-//! Open interrupts after they were opened: who may decide one now, until when, what happened to it
-//! while it was open, and early external events.
+//! Open interrupts after they were opened: who may decide one now, until when, and how votes count.
 
+use super::state::Suspension;
 use crate::node::OnTimeout;
-use crate::run::state::{EarlyEvent, NodeState, Run, Suspension};
+use crate::run::state::Run;
 use serde_json::Value;
 use tandem_record::{
-    ApprovalDecision, ClosedInterrupt, DecisionPolicy, Event, InterruptId, NodeId, NodeStatus,
-    Principal, RecordedEvent, Resolution, Seq, Timestamp, Vote,
+    ApprovalDecision, DecisionPolicy, InterruptId, NodeId, NodeStatus, Principal, Seq, Timestamp,
+    Vote,
 };
 
 fn accepts(vote: &Vote) -> bool {
@@ -14,7 +14,7 @@ fn accepts(vote: &Vote) -> bool {
 }
 
 /// Whether a decision changes the artifact that is shown. An equal edit is a vote for it as it is.
-fn changes_artifact(decision: &ApprovalDecision, shown: Option<&Value>) -> bool {
+pub(super) fn changes_artifact(decision: &ApprovalDecision, shown: Option<&Value>) -> bool {
     let edited = decision.edited.as_ref();
     edited.is_some() && edited != shown
 }
@@ -74,8 +74,8 @@ impl Run {
         interrupt: Option<&InterruptId>,
     ) -> Option<(usize, &Suspension)> {
         let ix = self.def.index(node)?;
-        let state = &self.state.nodes[ix];
-        let open = state.suspended.as_ref()?;
+        let state = self.node(ix);
+        let open = self.open_interrupt(ix)?;
         let own = state.status == NodeStatus::Suspended && open.mirrors.is_none();
         let meant = interrupt.is_none_or(|wanted| *wanted == open.interrupt.id);
         (own && meant).then_some((ix, open))
@@ -83,14 +83,11 @@ impl Run {
 
     /// The event that opened the node's interrupt.
     pub(in crate::run) fn question_seq(&self, ix: usize) -> Option<Seq> {
-        self.state.nodes[ix]
-            .suspended
-            .as_ref()
-            .map(|open| open.since)
+        self.open_interrupt(ix).map(|open| open.since)
     }
 
     pub(in crate::run) fn policy_at(&self, ix: usize, open: &Suspension) -> DecisionPolicy {
-        let request = self.state.request.as_ref();
+        let request = self.started_request();
         let initiator = request.and_then(|r| r.owner.principal.as_ref());
         let asking = self.def.nodes[ix].kind.interrupt_settings();
         asking
@@ -113,98 +110,6 @@ impl Run {
                 ends.filter(|_| *then_reject)
             }
             _ => open.due,
-        }
-    }
-
-    /// Folds events about an open interrupt, and early external events.
-    pub(in crate::run) fn apply_to_questions(&mut self, event: &Event, recorded: &RecordedEvent) {
-        match event {
-            Event::InterruptEscalated {
-                node,
-                level,
-                deadline,
-                ..
-            } => self.with_open(node, |open| {
-                open.level = *level;
-                open.due = Some(*deadline);
-            }),
-            Event::InterruptReminded {
-                node, count, next, ..
-            } => self.with_open(node, |open| {
-                open.reminders = *count;
-                open.due = *next;
-            }),
-            Event::DecisionDenied { node, .. } => self.with_open(node, |open| open.denials += 1),
-            Event::ConversationOpened { node, turn, .. }
-            | Event::ConversationExchanged { node, turn, .. }
-            | Event::ConversationClosed { node, turn, .. } => {
-                self.with_open(node, |open| open.turns.push(turn.clone()));
-            }
-            Event::ExternalEventReceived {
-                event_id,
-                event_type,
-                payload,
-                by,
-            } => {
-                self.state.event_ids.insert(event_id.clone());
-                self.state.early.push(EarlyEvent {
-                    id: event_id.clone(),
-                    kind: event_type.clone(),
-                    payload: payload.clone(),
-                    by: by.clone(),
-                    received: recorded.seq,
-                });
-            }
-            _ => {}
-        }
-    }
-
-    /// Removes an early event that answered an interrupt.
-    pub(in crate::run) fn consume_early_event(&mut self, resolution: &Resolution) {
-        if let Some(used) = &resolution.event_id {
-            self.state.early.retain(|event| event.id != *used);
-        }
-    }
-
-    /// Counts a vote, and stores its edits for the other voters.
-    pub(in crate::run) fn count_vote(
-        &mut self,
-        node: &NodeId,
-        decision: &ApprovalDecision,
-        at: Timestamp,
-    ) {
-        self.with_open(node, |open| {
-            let shown = open.interrupt.data.get("artifactData");
-            let changed = changes_artifact(decision, shown);
-            count_vote(&mut open.votes, decision, shown, at);
-            if let Some(edited) = decision.edited.as_ref().filter(|_| changed) {
-                let shown = &mut open.interrupt.data["artifactData"];
-                let before = std::mem::replace(shown, edited.clone());
-                open.proposed.get_or_insert(before);
-            }
-        });
-    }
-
-    /// Closes an interrupt when its node ends.
-    pub(in crate::run) fn close_open_question(&mut self, node: &NodeId, at: Timestamp) {
-        let Some(ix) = self.def.index(node) else {
-            return;
-        };
-        let open = self.state.nodes[ix].suspended.as_ref();
-        if let Some(open) = open.filter(|s| s.mirrors.is_none()) {
-            let closed = ClosedInterrupt::cancelled(&open.interrupt, node, at);
-            self.state.closed.push(closed);
-        }
-    }
-
-    fn with_open(&mut self, node: &NodeId, change: impl FnOnce(&mut Suspension)) {
-        let found = self.def.index(node).map(|ix| &mut self.state.nodes[ix]);
-        if let Some(NodeState {
-            suspended: Some(open),
-            ..
-        }) = found
-        {
-            change(open);
         }
     }
 }

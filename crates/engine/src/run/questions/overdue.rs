@@ -7,10 +7,10 @@
 use super::answer::{Closing, close, open_question};
 use super::answers::outputs_of;
 use super::approval::rejected;
+use super::state::Suspension;
 use crate::node::{EscalationLevel, Kind, OnTimeout};
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::Done;
-use crate::run::state::Suspension;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
@@ -22,8 +22,10 @@ pub(in crate::run) fn deadline_passed(draft: &mut DecisionDraft<'_>, node: &Node
     let Ok(ix) = open_question(draft, node, None) else {
         return false;
     };
-    let state = &draft.run.state.nodes[ix];
-    let open = state.suspended.as_ref().expect("open_question found it");
+    let open = draft
+        .run
+        .open_interrupt(ix)
+        .expect("open_question found it");
     if open.due.is_none_or(|due| draft.now < due) {
         return false;
     }
@@ -102,7 +104,7 @@ pub(in crate::run) fn expired_question(
     draft: &DecisionDraft<'_>,
     ix: usize,
 ) -> Option<ClosedInterrupt> {
-    let open = draft.run.state.nodes[ix].suspended.as_ref()?;
+    let open = draft.run.open_interrupt(ix)?;
     let node = &draft.run.def.nodes[ix];
     let due = expiry(&node.kind, open).filter(|due| draft.now >= *due)?;
     let outcome = match timeout_action(&node.kind, open) {

@@ -7,11 +7,13 @@
 use super::log_index;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
 use crate::node::Kind;
+use crate::run::agents::{WorkerState, WorkerStep};
 use crate::run::calls::rebase_call;
 use crate::run::calls::tool_effect;
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::scheduling::{NodeEntry, NodeOutcome};
-use crate::run::state::{Phase, Run, WorkerState, WorkerStep};
+use crate::run::state::Run;
 use std::sync::Arc;
 use tandem_record::{
     AgentEventKind, Event, NodeId, NodeStatus, RecordedEvent, Seq, Timestamp, Work,
@@ -41,8 +43,8 @@ pub(super) fn branch<'a>(
     }
     draft.reset_usage();
     draft.replay.first_own_seq = from;
-    draft.now = draft.now.max(draft.run.state.last_at);
-    if draft.run.state.phase == Phase::Cancelling {
+    draft.now = draft.now.max(draft.run.last_at());
+    if draft.run.phase() == Phase::Cancelling {
         // The children that delayed the cancel belong to the source.
         draft.finish_requested_cancel();
         return draft;
@@ -90,7 +92,7 @@ fn end_like_source(draft: &mut DecisionDraft<'_>, end: &Event) {
             error, failed_node, ..
         } => {
             let failed = failed_node.and_then(|node| draft.run.def.index(&node));
-            draft.fail_run(error, failed, draft.run.state.head);
+            draft.fail_run(error, failed, draft.run.head());
         }
         Event::RunCancelled { reason, by, .. } => draft.end_cancelled(reason, by, None),
         _ => unreachable!("a run has no other end"),
@@ -99,7 +101,7 @@ fn end_like_source(draft: &mut DecisionDraft<'_>, end: &Event) {
 
 /// Nodes that had started and not ended.
 fn open_nodes(run: &Run) -> Vec<usize> {
-    let nodes = run.state.nodes.iter().enumerate();
+    let nodes = run.nodes().iter().enumerate();
     nodes
         .filter(|(_, n)| matches!(n.status, NodeStatus::Running | NodeStatus::Suspended))
         .map(|(ix, _)| ix)
@@ -188,10 +190,10 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
 
 /// A node cut off in the middle of work that is done in one decision, and where it started.
 fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize, Seq)> {
-    let state = &run.state.nodes[ix];
-    let workers = state.dispatching.iter().flat_map(|d| &d.workers);
+    let state = run.node(ix);
+    let workers = run.dispatching(ix).into_iter().flat_map(|d| &d.workers);
     let handed_over = workers.into_iter().any(|w| w.step != WorkerStep::Pending);
-    let asks = state.verifying.is_some();
+    let asks = run.verifying(ix).is_some();
     let waits = state.work.is_some() || state.retry_at.is_some() || handed_over || asks;
     let running = state.status == NodeStatus::Running && !was_answered(log, run, ix);
     if waits || !(running || is_opening(log, run, ix)) {
@@ -206,7 +208,7 @@ fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize
 fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix];
     let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
-    let open = run.state.nodes[ix].suspended.as_ref();
+    let open = run.open_interrupt(ix);
     let talks = open.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
     let Some(start) = last_start(log, &node.id) else {
         return false;
@@ -248,21 +250,21 @@ pub(super) fn entry(run: &Run, started: &Event) -> NodeEntry {
 
 /// What a fork has to start again at an open node. Calls and sleeps follow from the state.
 fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
-    let state = &draft.run.state.nodes[ix];
+    let state = draft.run.node(ix);
     let Some(cause) = state.last else {
         return;
     };
-    if state.verifying.is_some() {
+    if draft.run.verifying(ix).is_some() {
         // Advancing the run acts on an existing verdict.
         if draft.run.awaits_verdict(ix) {
-            while draft.run.state.nodes[ix].status == NodeStatus::Suspended {
+            while draft.run.node(ix).status == NodeStatus::Suspended {
                 draft.resume_mirror(ix, cause);
             }
             draft.start_verifier_run(ix, cause);
         }
         return;
     }
-    if let Some(dispatching) = &state.dispatching {
+    if let Some(dispatching) = draft.run.dispatching(ix) {
         let decided = dispatching.decided;
         let workers = dispatching.workers.iter().enumerate();
         let live = workers.filter(|(_, w)| w.is_live());
@@ -312,10 +314,9 @@ fn is_tool_call_recorded(draft: &DecisionDraft<'_>, last: Seq) -> bool {
 
 /// Whether an open node has no open interrupt.
 fn has_no_open_question(draft: &DecisionDraft<'_>, ix: usize) -> bool {
-    let state = &draft.run.state.nodes[ix];
-    state.retry_at.is_none()
-        && state
-            .suspended
-            .as_ref()
+    draft.run.node(ix).retry_at.is_none()
+        && draft
+            .run
+            .open_interrupt(ix)
             .is_none_or(|s| draft.run.closed_question(&s.interrupt.id).is_some())
 }

@@ -83,7 +83,7 @@ struct Replayer<'a, 'b> {
 impl Replayer<'_, '_> {
     /// Whether the replay has ended, with its source or before it.
     fn is_over(&self) -> bool {
-        self.draft.run.state.phase.is_terminal()
+        self.draft.run.phase().is_terminal()
     }
 
     fn step(&mut self) {
@@ -193,21 +193,21 @@ impl Replayer<'_, '_> {
             None if done.len() > source.len() => Some((source.len(), "extra")),
             None => None,
         };
-        let last = self.draft.run.state.head.unwrap_or(Seq(0));
+        let last = self.draft.run.head().unwrap_or(Seq(0));
         for at in 0..source.len() {
             self.replay_seqs.push(Seq((first + at) as u64).min(last));
         }
         let sequence = kind.map(|(at, kind)| (Seq((self.next + at) as u64), kind));
         self.next = end;
         if let Some((sequence, kind)) = sequence
-            && !self.draft.run.state.phase.is_terminal()
+            && !self.draft.run.phase().is_terminal()
         {
             let event = Event::ReplayDiverged {
                 source: self.source(),
                 sequence,
                 kind: kind.to_owned(),
             };
-            let seq = self.draft.emit(event, self.draft.run.state.head);
+            let seq = self.draft.emit(event, self.draft.run.head());
             if let Some(place) = self.replay_seqs.last_mut() {
                 *place = seq;
             }
@@ -232,7 +232,7 @@ impl Replayer<'_, '_> {
             ErrorInfo::new("replay_source_missing", message)
         };
         for ix in self.draft.open_nodes() {
-            let node = &self.draft.run.state.nodes[ix];
+            let node = self.draft.run.node(ix);
             match (&node.work, node.last) {
                 (Some(Work::Sleep { .. }), Some(cause)) if node.retry_at.is_none() => {
                     self.draft.wake(ix, cause);
@@ -241,8 +241,8 @@ impl Replayer<'_, '_> {
             }
         }
         self.draft.advance();
-        if !self.draft.run.state.phase.is_terminal() {
-            let cause = self.draft.run.state.head;
+        if !self.draft.run.phase().is_terminal() {
+            let cause = self.draft.run.head();
             self.draft.fail_run(missing(), None, cause);
         }
     }

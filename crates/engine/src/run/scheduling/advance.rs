@@ -4,8 +4,8 @@ use super::start::NodeEntry;
 use crate::graph::readiness::{Handling, Readiness, handling, readiness};
 use crate::node::Kind;
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::lifecycle::{CONTINUE_AFTER_WORK, work_exceeded};
-use crate::run::state::Phase;
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
 
@@ -16,9 +16,9 @@ impl DecisionDraft<'_> {
         // Later passes look only at nodes downstream of a change. The first pass looks at all
         // nodes, and so does the pass after a trigger reset a whole lineage.
         let mut candidates: BTreeSet<usize> = (0..self.run.def.nodes.len()).collect();
-        while self.run.state.phase == Phase::Running && self.needs.is_none() {
+        while self.run.phase() == Phase::Running && self.needs.is_none() {
             if !self.cx.work.begin_step() {
-                self.fail_run(work_exceeded(), None, self.run.state.head);
+                self.fail_run(work_exceeded(), None, self.run.head());
                 return;
             }
             // What was concluded so far is thrown away.
@@ -26,13 +26,13 @@ impl DecisionDraft<'_> {
                 return;
             }
             self.continue_dispatches();
-            if self.run.state.phase != Phase::Running
+            if self.run.phase() != Phase::Running
                 || self.fail_if_too_deep()
                 || self.fail_if_too_large()
             {
                 return;
             }
-            if self.run.state.draining.is_some() {
+            if self.run.is_draining() {
                 self.arm_written();
                 self.finish_draining();
                 return;
@@ -85,7 +85,7 @@ impl DecisionDraft<'_> {
         }
         let message = "a text is too long for the pattern of a condition that it has to match";
         let error = ErrorInfo::new("schema_work_exceeded", message);
-        self.fail_run(error, None, self.run.state.head);
+        self.fail_run(error, None, self.run.head());
         true
     }
 
@@ -133,7 +133,7 @@ impl DecisionDraft<'_> {
                     return None;
                 }
                 candidates.remove(&ix);
-                if self.run.state.nodes[ix].status != NodeStatus::Pending {
+                if self.run.node(ix).status != NodeStatus::Pending {
                     continue;
                 }
                 match readiness(&self.run, ix, self.cx.work) {
@@ -161,7 +161,7 @@ impl DecisionDraft<'_> {
     }
 
     fn running_count(&self) -> usize {
-        let nodes = self.run.state.nodes.iter();
+        let nodes = self.run.nodes().iter();
         nodes.filter(|n| n.status == NodeStatus::Running).count()
     }
 
@@ -177,21 +177,21 @@ impl DecisionDraft<'_> {
     /// The event that made a node ready: the newest event of its predecessors or of the nodes that
     /// lead back to it, else the start of the run.
     pub(in crate::run) fn entry_cause(&self, ix: usize) -> Option<Seq> {
-        let state = &self.run.state;
+        let state = |ix: usize| self.run.node(ix);
         let node = &self.run.def.nodes[ix];
         let sources = node.incoming.iter();
         let before = sources.map(|e| self.run.def.edges[*e].source);
-        let newest = before.filter_map(|n| state.nodes[n].last).max();
+        let newest = before.filter_map(|n| state(n).last).max();
         let tails = || node.repeats.iter().flat_map(|r| &r.tails);
-        let done = tails().filter(|n| state.nodes[**n].status == NodeStatus::Completed);
-        let back = done.filter_map(|n| state.nodes[*n].last).max();
-        let back = back.or_else(|| tails().filter_map(|n| state.nodes[*n].last).max());
-        newest.max(back).or(state.head.map(|_| Seq(0)))
+        let done = tails().filter(|n| state(**n).status == NodeStatus::Completed);
+        let back = done.filter_map(|n| state(*n).last).max();
+        let back = back.or_else(|| tails().filter_map(|n| state(*n).last).max());
+        newest.max(back).or(self.run.head().map(|_| Seq(0)))
     }
 
     pub(in crate::run) fn within_execution_limit(&mut self, ix: usize) -> bool {
         let limit = self.run.execution_limit(self.cx.limits);
-        let observed = self.run.state.executions + 1;
+        let observed = self.run.executions() + 1;
         if observed <= limit {
             return true;
         }
@@ -203,7 +203,7 @@ impl DecisionDraft<'_> {
                 observed,
                 node: Some(node),
             },
-            self.run.state.head,
+            self.run.head(),
         );
         let error = ErrorInfo::new(
             "recursion_limit_exceeded",
@@ -230,7 +230,7 @@ impl DecisionDraft<'_> {
     }
 
     fn fail_if_unhandled(&mut self) -> bool {
-        let nodes = self.run.state.nodes.iter().enumerate();
+        let nodes = self.run.nodes().iter().enumerate();
         let unhandled = nodes
             .filter(|(_, n)| n.status == NodeStatus::Failed)
             .find(|(ix, _)| handling(&self.run, *ix) == Handling::Unhandled)
@@ -248,8 +248,7 @@ impl DecisionDraft<'_> {
         let def = self.definition();
         let open = self
             .run
-            .state
-            .nodes
+            .nodes()
             .iter()
             .zip(&def.nodes)
             .any(|(state, node)| match state.status {
@@ -260,9 +259,9 @@ impl DecisionDraft<'_> {
                 | NodeStatus::Skipped
                 | NodeStatus::Cancelled => false,
             });
-        if !open && self.run.state.armed.is_empty() {
+        if !open && self.run.state.scheduling.armed.is_empty() {
             match self.run.unverified_termination() {
-                Some((ix, error)) => self.fail_run(error, Some(ix), self.run.state.head),
+                Some((ix, error)) => self.fail_run(error, Some(ix), self.run.head()),
                 None => self.complete_run(),
             }
         }
@@ -273,13 +272,8 @@ impl DecisionDraft<'_> {
         if self.run.has_running() {
             return;
         }
-        let reason = self
-            .run
-            .state
-            .draining
-            .as_ref()
-            .and_then(|d| d.reason.clone());
-        let cause = self.run.state.head;
+        let reason = self.run.drain_reason();
+        let cause = self.run.head();
         self.emit(
             Event::RunPaused {
                 reason,

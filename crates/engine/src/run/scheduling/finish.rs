@@ -34,7 +34,7 @@ impl Done {
 impl DecisionDraft<'_> {
     pub(in crate::run) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
         let node = self.run.def.nodes[ix].id.clone();
-        let started = self.run.state.nodes[ix].started_at.unwrap_or(self.now);
+        let started = self.run.node(ix).started_at.unwrap_or(self.now);
         let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.work);
         let returned = self.take_returned_descendants();
         self.emit(
@@ -53,7 +53,7 @@ impl DecisionDraft<'_> {
 
     /// Handles a failed attempt: retries while the retry budget lasts and a retry can help.
     pub(in crate::run) fn fail_or_retry(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
-        let attempt = self.run.state.nodes[ix].attempt;
+        let attempt = self.run.node(ix).attempt;
         let policy = self.retry_policy(ix);
         if error.retryable && attempt + 1 < policy.max_attempts.unwrap_or(1) {
             let next = attempt + 1;
@@ -98,7 +98,7 @@ impl DecisionDraft<'_> {
         child: Option<RunStatus>,
     ) {
         let node = self.run.def.nodes[ix].id.clone();
-        let state = &self.run.state.nodes[ix];
+        let state = self.run.node(ix);
         let attempts = state.attempt + 1;
         if self.run.def.doc_node(ix).settings.on_error == OnError::Continue
             && state.status == NodeStatus::Running
@@ -149,7 +149,7 @@ impl DecisionDraft<'_> {
 
     /// Nodes that are running or suspended, in order.
     pub(in crate::run) fn open_nodes(&self) -> Vec<usize> {
-        let nodes = self.run.state.nodes.iter().enumerate();
+        let nodes = self.run.nodes().iter().enumerate();
         nodes
             .filter(|(_, n)| matches!(n.status, NodeStatus::Running | NodeStatus::Suspended))
             .map(|(ix, _)| ix)
@@ -158,17 +158,17 @@ impl DecisionDraft<'_> {
 
     /// A parent's pause does not cut off a child run, which runs independently.
     pub(in crate::run) fn may_cut_off(&self, ix: usize) -> bool {
-        let node = &self.run.state.nodes[ix];
-        if node.verifying.is_some() {
+        let node = self.run.node(ix);
+        if self.run.verifying(ix).is_some() {
             // Only a call to its verifier is cut off, and requested again.
             return matches!(node.work, Some(Work::Http { .. }));
         }
-        node.dispatching.is_none() && node.awaited_children().next().is_none()
+        self.run.dispatching(ix).is_none() && self.run.awaited_children(ix).next().is_none()
     }
 
     pub(in crate::run) fn retry_now(&mut self, ix: usize) {
-        let state = &self.run.state.nodes[ix];
-        if let (Some(verifying), Some(cause)) = (state.verifying.clone(), state.last) {
+        let state = self.run.node(ix);
+        if let (Some(verifying), Some(cause)) = (self.run.verifying(ix).cloned(), state.last) {
             // Only the verification is requested again; its subject stays the same.
             self.request_verification(ix, verifying.verification_subject, cause);
             return;

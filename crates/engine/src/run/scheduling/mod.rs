@@ -11,14 +11,20 @@
 mod advance;
 mod draft;
 mod finish;
+mod fold;
+mod node_state;
 mod perform;
 mod prepare;
 mod rounds;
 mod start;
+mod state;
 mod triggers;
 
 pub(in crate::run) use draft::SchedulingDraft;
 pub(crate) use finish::Done;
 pub(in crate::run) use finish::RUN_CANCELLED;
+pub(in crate::run) use fold::NodeStart;
+pub(crate) use node_state::NodeState;
 pub(in crate::run) use start::NodeEntry;
 pub(crate) use start::NodeOutcome;
+pub(in crate::run) use state::Scheduling;

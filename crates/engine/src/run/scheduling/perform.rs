@@ -37,7 +37,7 @@ impl DecisionDraft<'_> {
                     ));
                 }
                 if let Some(next) = &value {
-                    let replaced = self.run.state.variables.get(name).map(Size::of);
+                    let replaced = self.run.variables().get(name).map(Size::of);
                     if let Err(error) = self.admit_growth(next, replaced) {
                         return NodeOutcome::Fail(error);
                     }

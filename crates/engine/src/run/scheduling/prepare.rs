@@ -156,7 +156,7 @@ impl DecisionDraft<'_> {
 
     /// Completes a sleeping node.
     pub(in crate::run) fn wake(&mut self, ix: usize, cause: Seq) {
-        let state = &self.run.state.nodes[ix];
+        let state = self.run.node(ix);
         let Some(Work::Sleep { until, outputs }) = &state.work else {
             unreachable!("only a node that sleeps wakes");
         };

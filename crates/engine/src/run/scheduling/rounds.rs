@@ -29,12 +29,11 @@ impl DecisionDraft<'_> {
                 return self.next_supervised_round(ix, repeats);
             }
             let over = |n: &usize| {
-                let state = &self.run.state.nodes[*n];
+                let state = self.run.node(*n);
                 let inner = matches!(self.run.def.nodes[*n].kind, Kind::Loop(_));
                 state.status.is_settled() && !(inner && state.between_rounds())
             };
-            let round_over =
-                self.run.state.nodes[ix].between_rounds() && repeats.body.iter().all(over);
+            let round_over = self.run.node(ix).between_rounds() && repeats.body.iter().all(over);
             round_over.then(|| {
                 let resets = repeats.body.clone();
                 let entry = NodeEntry {
@@ -49,7 +48,7 @@ impl DecisionDraft<'_> {
     /// A supervisor's loop has no condition of its own: it runs again whenever the back edge was
     /// taken and all nodes of the loop have settled.
     fn next_supervised_round(&self, ix: usize, repeats: &Loop) -> Option<(usize, NodeEntry)> {
-        let status = |n: &usize| self.run.state.nodes[*n].status;
+        let status = |n: &usize| self.run.node(*n).status;
         let back = repeats
             .tails
             .iter()
@@ -73,7 +72,7 @@ impl DecisionDraft<'_> {
         config: &LoopConfig,
         inputs: &Object,
     ) -> Result<Round, ErrorInfo> {
-        let before = &self.run.state.nodes[ix];
+        let before = self.run.node(ix);
         let last = before.outputs.as_ref().filter(|_| before.between_rounds());
         let last = last
             .and_then(|o| o.get("iteration"))

@@ -42,7 +42,7 @@ impl DecisionDraft<'_> {
             return;
         }
         let inputs = self.run.port_values(ix, self.cx.limits, self.cx.work);
-        let before = &self.run.state.nodes[ix];
+        let before = self.run.node(ix);
         let again = entry.retry || before.cut_off;
         let execution = if again {
             before.execution - 1
@@ -132,7 +132,7 @@ impl DecisionDraft<'_> {
             NodeOutcome::Wait(_) | NodeOutcome::AlreadyRecorded => {}
             NodeOutcome::Ask(question) => {
                 // A decision given in place of another one is newer than any event of the node.
-                let last = self.run.state.nodes[ix].last;
+                let last = self.run.node(ix).last;
                 let cause = last.map_or(started, |last| last.max(started));
                 self.ask(ix, *question, cause);
             }

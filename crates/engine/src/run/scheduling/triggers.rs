@@ -14,7 +14,7 @@ impl Run {
         let trigger = self.def.triggers.iter().find(|t| t.id == id);
         trigger.is_some_and(|trigger| {
             trigger.lineage.iter().any(|ix| {
-                let node = &self.state.nodes[*ix];
+                let node = self.node(*ix);
                 let open = matches!(node.status, NodeStatus::Running | NodeStatus::Suspended);
                 open || node.cut_off
             })
@@ -22,7 +22,7 @@ impl Run {
     }
 
     fn times_fired(&self, id: &str) -> u32 {
-        self.state.fired.get(id).copied().unwrap_or(0)
+        self.state.scheduling.fired.get(id).copied().unwrap_or(0)
     }
 }
 
@@ -57,9 +57,9 @@ impl DecisionDraft<'_> {
     }
 
     fn arm(&mut self, id: &str, due: Timestamp) {
-        if !self.run.state.armed.contains_key(id) {
+        if !self.run.state.scheduling.armed.contains_key(id) {
             let trigger = id.to_owned();
-            self.emit(Event::TriggerArmed { trigger, due }, self.run.state.head);
+            self.emit(Event::TriggerArmed { trigger, due }, self.run.head());
         }
     }
 
@@ -73,7 +73,7 @@ impl DecisionDraft<'_> {
                 return true;
             }
         }
-        let mut armed = self.run.state.armed.iter();
+        let mut armed = self.run.state.scheduling.armed.iter();
         let due = armed.find(|(id, due)| **due <= self.now && !self.run.trigger_is_busy(id));
         let Some(id) = due.map(|(id, _)| id.clone()) else {
             return false;
@@ -98,7 +98,7 @@ impl DecisionDraft<'_> {
                     iterations: fired + 1,
                     limit,
                 };
-                self.emit(event, self.run.state.head);
+                self.emit(event, self.run.head());
             }
             return;
         }

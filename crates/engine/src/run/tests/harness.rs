@@ -291,12 +291,13 @@ impl RunHarness {
         self.run().status()
     }
 
-    pub(super) fn node(&self, node: &str) -> &crate::run::state::NodeState {
-        let ix = self
-            .def
-            .index(&NodeId::new(node))
-            .expect("a node of the workflow");
-        &self.run().state.nodes[ix]
+    pub(super) fn node(&self, node: &str) -> &crate::run::scheduling::NodeState {
+        self.run().node(self.index(node))
+    }
+
+    pub(super) fn index(&self, node: &str) -> usize {
+        let ix = self.def.index(&NodeId::new(node));
+        ix.expect("a node of the workflow")
     }
 
     pub(super) fn log(&self) -> &[RecordedEvent] {

@@ -26,7 +26,7 @@ impl DecisionDraft<'_> {
         untrusted: bool,
         cause: Seq,
     ) -> Seq {
-        let previous = self.run.state.variables.get(name).cloned();
+        let previous = self.run.state.values.variables.get(name).cloned();
         self.emit(
             Event::VariableChanged {
                 name: name.to_owned(),

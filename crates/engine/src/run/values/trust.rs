@@ -9,7 +9,8 @@ use crate::expression::Expression;
 use crate::graph::readiness::{EdgeState, edge_state};
 use crate::node::Kind;
 use crate::run::draft::DecisionDraft;
-use crate::run::state::{NodeState, Run};
+use crate::run::scheduling::NodeState;
+use crate::run::state::Run;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::{NodeId, Object};
@@ -28,7 +29,7 @@ impl Run {
         }
         for &e in &node.incoming {
             let edge = &self.def.edges[e];
-            let source = &self.state.nodes[edge.source];
+            let source = self.node(edge.source);
             if source.offers_untrusted(&edge.source_output)
                 && edge_state(self, e, meter) == EdgeState::Success
             {
@@ -39,14 +40,14 @@ impl Run {
             let marked = match binding {
                 PortValue::Static { .. } => false,
                 PortValue::Variable { variable_name, .. } => {
-                    self.state.untrusted.contains(variable_name)
+                    self.state.values.untrusted.contains(variable_name)
                 }
                 PortValue::Connection {
                     node_id,
                     output_key,
                     ..
                 } => {
-                    let source = self.def.index(node_id).map(|s| &self.state.nodes[s]);
+                    let source = self.def.index(node_id).map(|s| self.node(s));
                     source.is_some_and(|s| s.offers_untrusted(output_key))
                 }
                 PortValue::Expression { .. } => {
@@ -69,16 +70,16 @@ impl Run {
             expression.read_below(root).into_iter().any(marked)
         };
         let named = |name: Option<&str>| match name {
-            Some(name) => self.state.untrusted.contains(name),
-            None => !self.state.untrusted.is_empty(),
+            Some(name) => self.state.values.untrusted.contains(name),
+            None => !self.state.values.untrusted.is_empty(),
         };
         let given = &self.request().untrusted_inputs;
         reads("nodes", &|id| match id {
             Some(id) => {
                 let ix = self.def.index(&NodeId::new(id));
-                ix.is_some_and(|ix| self.state.nodes[ix].untrusted)
+                ix.is_some_and(|ix| self.node(ix).untrusted)
             }
-            None => self.state.nodes.iter().any(|n| n.untrusted),
+            None => self.nodes().iter().any(|n| n.untrusted),
         }) || reads("variables", &named)
             || reads("channels", &named)
             || reads("inputs", &|name| match name {
@@ -90,7 +91,7 @@ impl Run {
     /// Whether a node's outputs are computed from data from outside.
     pub(in crate::run) fn passes_on_untrusted(&self, ix: usize, meter: &Meter) -> bool {
         match &self.def.nodes[ix].kind {
-            Kind::GetVariable { name } => self.state.untrusted.contains(name),
+            Kind::GetVariable { name } => self.state.values.untrusted.contains(name),
             Kind::SetVariable { value, .. } => {
                 value.is_none() && self.untrusted_ports(ix, meter).contains("value")
             }
@@ -98,15 +99,6 @@ impl Run {
                 !self.untrusted_ports(ix, meter).is_empty()
             }
             _ => false,
-        }
-    }
-
-    /// A variable got a new value, or a channel one more.
-    pub(in crate::run) fn mark(&mut self, name: &str, untrusted: bool) {
-        if untrusted {
-            self.state.untrusted.insert(name.to_owned());
-        } else if !self.state.channels.contains_key(name) {
-            self.state.untrusted.remove(name);
         }
     }
 }
@@ -140,7 +132,7 @@ impl DecisionDraft<'_> {
     /// The names of the tools that have answered so far; names of tools in other runs are not
     /// known.
     fn untrusted_tool_names(&self) -> String {
-        let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
+        let nodes = self.run.def.nodes.iter().zip(self.run.nodes());
         let untrusted_nodes = nodes.filter(|(_, state)| state.untrusted);
         let names: BTreeSet<&str> = untrusted_nodes
             .filter_map(|(node, _)| match &node.kind {

@@ -4,35 +4,9 @@ use crate::graph::channel::{self, AccessSide};
 use crate::node::ChannelWrite;
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::NodeOutcome;
-use crate::run::state::{ChannelState, Run};
 use serde_json::{Value, json};
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, Event, Object, Seq, Size};
-
-impl Run {
-    /// A channel and what it holds, taken out of it: a channel that grows is not copied for each write.
-    pub(in crate::run) fn take_channel(
-        &mut self,
-        name: &str,
-    ) -> (Option<Value>, &mut ChannelState) {
-        match self.state.channels.entry(name.to_owned()) {
-            Entry::Occupied(slot) => {
-                let slot = slot.into_mut();
-                (Some(std::mem::take(&mut slot.value)), slot)
-            }
-            Entry::Vacant(slot) => {
-                let declared = self.def.channels.get(name);
-                let default = declared.and_then(|c| c.declared.default.clone());
-                let empty = ChannelState {
-                    value: Value::Null,
-                    mirrored: false,
-                };
-                (default, slot.insert(empty))
-            }
-        }
-    }
-}
 
 impl DecisionDraft<'_> {
     pub(in crate::run) fn channel_write(

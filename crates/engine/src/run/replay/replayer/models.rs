@@ -124,7 +124,7 @@ impl Replayer<'_, '_> {
             Some(ReplayedModelAnswer::NotCalled) => return,
             Some(ReplayedModelAnswer::Exhausted) | None => answered.answer.clone(),
         };
-        let cause = self.draft.run.state.nodes[ix].last;
+        let cause = self.draft.run.node(ix).last;
         let cause = cause.expect("a node that waits has started");
         self.draft.now = self.log[end - 1].at;
         if self.refusal_differs(ix, &answer) {
@@ -163,7 +163,7 @@ impl Replayer<'_, '_> {
         if self.next < self.from || !by_program || call.script.is_some() {
             return None;
         }
-        let execution = self.draft.run.state.nodes[ix].execution - 1;
+        let execution = self.draft.run.node(ix).execution - 1;
         let effect = self.draft.run.call_id(ix, execution, call.round);
         let replayed = self.draft.cx.model_answers.answer_to(&effect);
         if replayed == ReplayedModelAnswer::NotCalled {
@@ -241,19 +241,19 @@ impl Replayer<'_, '_> {
             sequence,
             kind: kind.to_owned(),
         };
-        self.draft.emit(event, self.draft.run.state.head);
+        self.draft.emit(event, self.draft.run.head());
     }
 
     /// Fails the replay: the source recorded no answer to this request.
     fn fail_without_recorded_answer(&mut self, ix: usize) {
         let message = "the source recorded no answer to this request";
-        let cause = self.draft.run.state.head.unwrap_or(Seq(0));
+        let cause = self.draft.run.head().unwrap_or(Seq(0));
         self.end(ix, ErrorInfo::new("replay_source_missing", message), cause);
     }
 
     /// Fails the node and the run, whatever the author configured for a failure of the node.
     fn end(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
-        let state = &self.draft.run.state.nodes[ix];
+        let state = self.draft.run.node(ix);
         let failed = Event::NodeFailed {
             node: self.draft.run.def.nodes[ix].id.clone(),
             error: error.clone(),
