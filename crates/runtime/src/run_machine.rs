@@ -14,7 +14,7 @@ use tandem_record::{EffectKind, RecordedEvent, TimerKey, Timestamp};
 use tandem_store::{Commit, Lane, NewEvent, RunRow};
 
 impl DrivenMachine for Run {
-    const SNAPSHOT_FORMAT: u32 = 2;
+    const SNAPSHOT_FORMAT: u32 = 3;
 
     fn cache(inner: &Inner) -> &StreamCache<Self> {
         &inner.run_cache

@@ -19,14 +19,14 @@ const PORT_COPIES: u64 = 4;
 impl Run {
     /// A variable, or a channel by the same name.
     pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
-        let variable = self.state.variables.get(name);
+        let variable = self.variables().get(name);
         variable.or_else(|| self.channel_value(name))
     }
 
     /// Folded value of a channel; its declared default before the first write.
     pub(crate) fn channel_value(&self, name: &str) -> Option<&Value> {
-        if let Some(channel) = self.state.channels.get(name) {
-            return Some(&channel.value);
+        if let Some(value) = self.written_channel(name) {
+            return Some(value);
         }
         self.def.channels.get(name)?.declared.default.as_ref()
     }
@@ -40,7 +40,7 @@ impl Run {
     }
 
     fn channels(&self) -> impl Iterator<Item = (&String, &Value)> {
-        let undeclared = self.state.channels.keys();
+        let undeclared = self.written_channels();
         let undeclared = undeclared.filter(|name| !self.def.channels.contains_key(*name));
         let names = self.def.channels.keys().chain(undeclared);
         names.filter_map(|name| Some((name, self.channel_value(name)?)))
@@ -75,7 +75,7 @@ impl Run {
         }
         for &e in &node.incoming {
             let edge = &self.def.edges[e];
-            let source = &self.state.nodes[edge.source];
+            let source = self.node(edge.source);
             if edge_state(self, e, meter) != EdgeState::Success {
                 continue;
             }
@@ -88,7 +88,7 @@ impl Run {
             }
         }
         // Changes requested by a reviewer are passed to the node that has to make them.
-        if let Some(feedback) = self.state.feedback.get(&node.id) {
+        if let Some(feedback) = self.requested_changes(&node.id) {
             ports.insert("refineFeedback".to_owned(), feedback.clone());
         }
         for (port, binding) in &self.def.doc_node(ix).inputs {
@@ -139,7 +139,7 @@ impl Run {
                 output_key,
                 optional,
             } => {
-                let source = self.def.index(node_id).map(|s| &self.state.nodes[s]);
+                let source = self.def.index(node_id).map(|s| self.node(s));
                 match source.filter(|s| s.status == NodeStatus::Completed) {
                     Some(source) => {
                         let outputs = source.outputs.as_ref();
@@ -236,11 +236,11 @@ impl Scope for RunScope<'_> {
     fn root(&self, name: &str) -> Option<Value> {
         match name {
             "inputs" => Some(Value::Object(self.run.request().inputs.clone())),
-            "variables" => Some(Value::Object(self.run.state.variables.clone())),
+            "variables" => Some(Value::Object(self.run.variables().clone())),
             "channels" => Some(Value::Object(self.run.channel_values())),
             "output" => self.output.cloned().map(Value::Object),
             "nodes" => {
-                let nodes = self.run.def.nodes.iter().zip(&self.run.state.nodes);
+                let nodes = self.run.def.nodes.iter().zip(self.run.nodes());
                 let outputs = nodes.filter_map(|(node, state)| {
                     let outputs = state.outputs.as_deref()?.clone();
                     let wrapped = Object::from_iter([("outputs".to_owned(), outputs.into())]);
@@ -255,14 +255,14 @@ impl Scope for RunScope<'_> {
     fn root_cost(&self, name: &str) -> u64 {
         let size = match name {
             "inputs" => Size::of(&self.run.request().inputs),
-            "variables" => Size::of(&self.run.state.variables),
+            "variables" => Size::of(self.run.variables()),
             "channels" => self
                 .run
                 .channels()
                 .fold(Size::default(), |sum, (_, value)| sum + Size::of(value)),
             "output" => self.output.map_or(Size::default(), Size::of),
             "nodes" => {
-                let nodes = self.run.state.nodes.iter();
+                let nodes = self.run.nodes().iter();
                 let outputs = nodes.filter_map(|state| state.outputs.as_deref());
                 outputs.fold(Size::default(), |sum, outputs| sum + Size::of(outputs))
             }
@@ -275,18 +275,18 @@ impl Scope for RunScope<'_> {
         let run = self.run;
         let (object, key, steps) = match (root, path) {
             ("inputs", [Step::Key(key), ..]) => (Some(&run.request().inputs), key, 1),
-            ("variables", [Step::Key(key), ..]) => (Some(&run.state.variables), key, 1),
+            ("variables", [Step::Key(key), ..]) => (Some(run.variables()), key, 1),
             ("output", [Step::Key(key), ..]) => (self.output, key, 1),
             ("nodes", [Step::Key(node), Step::Key(outputs), Step::Key(key), ..])
                 if outputs == "outputs" =>
             {
                 let ix = run.def.index(&NodeId::from(node.as_str()));
-                let outputs = ix.and_then(|ix| run.state.nodes[ix].outputs.as_deref());
+                let outputs = ix.and_then(|ix| run.node(ix).outputs.as_deref());
                 (outputs, key, 3)
             }
             ("channels", [Step::Key(key), ..]) => {
-                return match run.state.channels.get(key) {
-                    Some(channel) => ValueLocation::Found(&channel.value, 1),
+                return match run.written_channel(key) {
+                    Some(value) => ValueLocation::Found(value, 1),
                     None => ValueLocation::NotStored,
                 };
             }

@@ -26,7 +26,7 @@ pub(crate) enum Readiness {
 
 pub(crate) fn edge_state(run: &Run, edge: usize, meter: &Meter) -> EdgeState {
     let edge = &run.def.edges[edge];
-    let source = &run.state.nodes[edge.source];
+    let source = run.node(edge.source);
     let node = &run.def.nodes[edge.source];
     match source.status {
         NodeStatus::Completed => {
@@ -62,7 +62,7 @@ pub(crate) fn readiness(run: &Run, ix: usize, meter: &Meter) -> Readiness {
         return Readiness::Skip("disabled");
     }
     // It was ready before, by its edges or a trigger, and a pause cut it off.
-    if run.state.nodes[ix].cut_off {
+    if run.node(ix).cut_off {
         return Readiness::Ready;
     }
     if node.trigger_only {
@@ -102,7 +102,7 @@ fn skip_reason(run: &Run, ix: usize, failed: usize) -> &'static str {
     let node = &run.def.nodes[ix];
     let by_condition = node.incoming.iter().any(|&e| {
         let edge = &run.def.edges[e];
-        edge.condition.is_some() && run.state.nodes[edge.source].status == NodeStatus::Completed
+        edge.condition.is_some() && run.node(edge.source).status == NodeStatus::Completed
     });
     match node.rule {
         TriggerRule::AnyFailed | TriggerRule::NoneFailed => "trigger-rule",
@@ -126,7 +126,7 @@ pub(crate) fn handling(run: &Run, failed: usize) -> Handling {
     for &e in &run.def.nodes[failed].outgoing {
         let target = run.def.edges[e].target;
         let node = &run.def.nodes[target];
-        let status = run.state.nodes[target].status;
+        let status = run.node(target).status;
         if node.disabled || matches!(status, NodeStatus::Skipped | NodeStatus::Cancelled) {
             continue;
         }

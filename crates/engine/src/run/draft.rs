@@ -1,28 +1,24 @@
 //! The draft of one decision: a copy of the run that changes as events are drafted, and the
 //! bookkeeping that turns the result into a [`Decision`].
 
-use super::agents::AgentPolicy;
-use super::announce::required_announcements;
-use super::budget::DraftSize;
-use super::limits::Limits;
-use super::memory_access::Memory;
-use super::model::ModelAnswers;
-use super::nesting;
-use super::new_child_run::NewChildRun;
-use super::refusal::{Need, Undecided};
-use super::required_work::{required_effects, required_timers};
-use super::state::Run;
-use super::work::{charge_event, charge_state_copy};
 use crate::definition::Definition;
-use crate::machine::timer_changes;
 use crate::model::Providers;
 use crate::pack::PackTypes;
+use crate::run::agents::AgentPolicy;
+use crate::run::calls::ModelAnswers;
+use crate::run::children::ChildrenDraft;
+use crate::run::lifecycle::{Limits, UsageDraft, charge_event, charge_state_copy};
+use crate::run::memory::{Memory, MemoryDraft};
+use crate::run::questions::QuestionsDraft;
+use crate::run::refusal::{Need, Undecided};
+use crate::run::replay::ReplayDraft;
+use crate::run::required_work::RequiredWork;
+use crate::run::scheduling::SchedulingDraft;
+use crate::run::state::Run;
 use crate::tool::ToolServers;
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
-    Cause, Effect, EffectId, EffectKind, Event, InterruptId, RecordedEvent, Reply, RunId, Seq,
-    TimerKey, Timestamp, WorkflowId,
+    Cause, Effect, EffectId, EffectKind, Event, RecordedEvent, Reply, Seq, Timestamp, WorkflowId,
 };
 use tandem_schema::Meter;
 
@@ -39,7 +35,7 @@ pub struct Context<'a> {
     pub packs: &'a PackTypes,
     pub model_answers: &'a dyn ModelAnswers,
     pub tools: &'a ToolServers,
-    /// Work that may be done in this decision: see [`super::work`].
+    /// Work that may be done in this decision: see [`crate::run::lifecycle::work`].
     pub work: &'a Meter,
 }
 
@@ -58,44 +54,23 @@ pub enum Lookup {
 /// A decision about a workflow run.
 pub type Decision = crate::machine::Decision<Run>;
 
+/// The core of a draft is small: the run, the context, and what was drafted. Each slice of the
+/// machine keeps what else it has to remember in a struct of its own, in its own folder.
 pub(crate) struct DecisionDraft<'a> {
     pub(crate) run: Run,
     pub(crate) cx: &'a Context<'a>,
     pub(crate) now: Timestamp,
-    /// The interrupt the run waited for when the decision began.
-    pub(crate) waited_for: Option<InterruptId>,
-    timers_before: BTreeMap<TimerKey, Timestamp>,
-    effects_before: BTreeMap<EffectId, Effect>,
-    announced_before: Vec<Effect>,
-    events: Vec<RecordedEvent>,
-    one_shots: Vec<Effect>,
-    pub(crate) children: Vec<NewChildRun>,
-    /// Triggers whose channel was written in this decision, in order.
-    pub(crate) triggers_to_fire: VecDeque<String>,
-    pub(crate) starts: u32,
     /// Something the engine has to look up; ends the draft without a decision.
     pub(crate) needs: Option<Need>,
-    /// The first event of this decision. Events before it are stored, or copied from a source.
-    pub(crate) first_own_seq: Seq,
-    /// Events a fork already has for work it repeats. Each one replaces a drafted event.
-    pub(crate) already_recorded: VecDeque<RecordedEvent>,
-    /// The run replays another one: what cannot be repeated is refused.
-    pub(crate) replaying: bool,
-    /// The run id that names the artifacts a replay creates again, if it is not the replay's own.
-    pub(crate) artifact_owner: Option<RunId>,
-    /// Nodes at which a replay reads memory, and the event before which it reads.
-    pub(crate) replay_memory_reads: Vec<(usize, Seq)>,
-    /// The event before which the node being started reads memory.
-    pub(crate) read_at: Seq,
-    /// The start of the supervisor iteration that the node belongs to, if it belongs to one.
-    pub(crate) iteration_view: Option<Seq>,
-    /// An event whose value is nested too deeply to be used further.
-    pub(crate) too_deep: Option<Seq>,
-    pub(super) draft_size: DraftSize,
-    /// Runs that the ended child was granted and did not start.
-    pub(super) returned: u64,
-    /// The rest is left to the next decision.
-    pub(super) continues: bool,
+    events: Vec<RecordedEvent>,
+    one_shots: Vec<Effect>,
+    required_before: RequiredWork,
+    pub(super) scheduling: SchedulingDraft,
+    pub(super) children: ChildrenDraft,
+    pub(super) questions: QuestionsDraft,
+    pub(super) memory: MemoryDraft,
+    pub(super) replay: ReplayDraft,
+    pub(super) usage: UsageDraft,
 }
 
 impl<'a> DecisionDraft<'a> {
@@ -104,29 +79,18 @@ impl<'a> DecisionDraft<'a> {
         Self {
             run: run.clone(),
             // If the clock stepped back, the times in the log must not.
-            now: cx.now.max(run.state.last_at),
+            now: cx.now.max(run.last_at()),
             cx,
-            waited_for: run.awaited_interrupt(),
-            timers_before: required_timers(run, cx.limits),
-            effects_before: required_effects(run),
-            announced_before: required_announcements(run),
+            needs: None,
             events: Vec::new(),
             one_shots: Vec::new(),
-            children: Vec::new(),
-            triggers_to_fire: VecDeque::new(),
-            starts: 0,
-            needs: None,
-            first_own_seq: run.next_seq(),
-            already_recorded: VecDeque::new(),
-            replaying: false,
-            artifact_owner: None,
-            replay_memory_reads: Vec::new(),
-            read_at: Seq(0),
-            iteration_view: None,
-            too_deep: None,
-            draft_size: DraftSize::default(),
-            returned: 0,
-            continues: false,
+            required_before: RequiredWork::of(run, cx.limits),
+            scheduling: SchedulingDraft::default(),
+            children: ChildrenDraft::default(),
+            questions: QuestionsDraft::begin(run),
+            memory: MemoryDraft::new(),
+            replay: ReplayDraft::begin(run),
+            usage: UsageDraft::default(),
         }
     }
 
@@ -137,7 +101,7 @@ impl<'a> DecisionDraft<'a> {
 
     pub(crate) fn emit_with_cause(&mut self, event: Event, cause: Option<Cause>) -> Seq {
         debug_assert!(
-            !self.run.state.phase.is_terminal(),
+            !self.run.phase().is_terminal(),
             "nothing follows a terminal event"
         );
         let drafted = RecordedEvent {
@@ -146,7 +110,7 @@ impl<'a> DecisionDraft<'a> {
             cause,
             event,
         };
-        let recorded = self.already_recorded.pop_front().unwrap_or(drafted);
+        let recorded = self.take_recorded().unwrap_or(drafted);
         self.append_recorded(recorded)
     }
 
@@ -156,9 +120,6 @@ impl<'a> DecisionDraft<'a> {
         let seq = recorded.seq;
         charge_event(size, self.cx.work);
         self.note_drafted(size, &recorded.event, seq);
-        if nesting::too_deep(&recorded.event) {
-            self.too_deep = Some(seq);
-        }
         self.events.push(recorded);
         seq
     }
@@ -171,7 +132,7 @@ impl<'a> DecisionDraft<'a> {
     pub(crate) fn add_one_shot_effect(&mut self, id: String, kind: EffectKind) {
         self.one_shots.push(Effect {
             id: EffectId::from(id),
-            run_id: self.run.state.run_id.clone(),
+            run_id: self.run.id().clone(),
             kind,
         });
     }
@@ -189,29 +150,13 @@ impl<'a> DecisionDraft<'a> {
 
     pub(crate) fn finish(mut self, reply: Reply) -> Decision {
         self.mirror_to_parent();
-        let timers_after = required_timers(&self.run, self.cx.limits);
-        let mut effects_after = required_effects(&self.run);
-        let timers = timer_changes(&self.timers_before, &timers_after);
-        let announced_after = required_announcements(&self.run);
-        let answered = self.announced_before.iter();
-        let answered = answered.filter(|effect| !announced_after.contains(effect));
-        let dropped = self
-            .effects_before
-            .keys()
-            .filter(|id| !effects_after.contains_key(*id))
-            .chain(answered.map(|effect| &effect.id))
-            .cloned()
-            .collect();
-        effects_after.retain(|id, effect| self.effects_before.get(id) != Some(effect));
-        let mut effects: Vec<Effect> = effects_after.into_values().collect();
+        let after = RequiredWork::of(&self.run, self.cx.limits);
+        let change = self.required_before.change_to(after);
+        let mut effects = change.effects;
         effects.extend(self.one_shots);
-        let new_announcements = announced_after.into_iter();
-        effects.extend(new_announcements.filter(|effect| !self.announced_before.contains(effect)));
-        let mut children = self.children;
-        for new_child in &mut children {
-            new_child.absorb_cancel_effect(&mut effects);
-        }
-        let request = self.run.state.request.as_ref();
+        effects.extend(change.announcements);
+        let mut children = self.children.into_created(&mut effects);
+        let request = self.run.started_request();
         if request.is_some_and(|r| r.is_replay()) {
             // A replay performs no effects, whatever its nodes are.
             effects.clear();
@@ -219,9 +164,9 @@ impl<'a> DecisionDraft<'a> {
         }
         Decision {
             events: self.events,
-            timers,
+            timers: change.timers,
             effects,
-            dropped,
+            dropped: change.dropped,
             children,
             reply,
             after: self.run,

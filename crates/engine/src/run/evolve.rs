@@ -1,15 +1,16 @@
 //! Folds events into the state. Never fails, never appends, never reads a clock.
+//!
+//! This file says which slices an event concerns. What it does to a slice is in the `fold.rs` of the
+//! slice's folder.
 
-use super::state::{
-    Artifact, Cancelling, Draining, NodeState, Phase, PublishedDecision, Run, State, Suspension,
-};
-use crate::definition::ChannelTrigger;
-use crate::graph::channel;
-use crate::node::Kind;
+use super::agents::PublishedDecision;
+use super::scheduling::NodeStart;
+use super::state::{Run, State};
+use super::values::ChannelWritten;
+use crate::definition::Definition;
 use std::sync::Arc;
 use tandem_record::{
-    ClosedInterrupt, Event, Interrupt, NodeId, NodeStatus, RecordedEvent, RunId, RunStatus, Size,
-    Timestamp,
+    AgentEvent, Event, Interrupt, InterruptId, NodeId, RecordedEvent, RunStatus, Seq, Size,
 };
 
 impl Run {
@@ -20,19 +21,23 @@ impl Run {
             self.next_seq(),
             "events fold in order, without gaps"
         );
-        self.state.head = Some(recorded.seq);
-        self.state.last_at = self.state.last_at.max(recorded.at);
-        self.apply(recorded);
-        if let Some(node) = recorded.event.node()
-            && let Some(ix) = self.def.index(node)
-        {
-            self.state.nodes[ix].last = Some(recorded.seq);
+        let def = Arc::clone(&self.def);
+        let state = &mut *self.state;
+        state.head = Some(recorded.seq);
+        state.last_at = state.last_at.max(recorded.at);
+        state.apply(&def, recorded);
+        if let Some(ix) = recorded.event.node().and_then(|node| def.index(node)) {
+            state.scheduling.note_event(ix, recorded.seq);
         }
         self.add_event_size(&recorded.event)
     }
+}
 
-    fn apply(&mut self, recorded: &RecordedEvent) {
-        let at = recorded.at;
+impl State {
+    fn apply(&mut self, def: &Definition, recorded: &RecordedEvent) {
+        let (seq, at) = (recorded.seq, recorded.at);
+        // A log names a node its definition lacks only if it was tampered with; folding continues.
+        let index = |node: &NodeId| def.index(node);
         match &recorded.event {
             Event::RunStarted {
                 request,
@@ -40,31 +45,21 @@ impl Run {
                 variables,
                 ..
             } => {
-                let state = &mut self.state;
-                state.phase = Phase::Running;
-                state.created_at = at;
-                state.untrusted = request.untrusted_inputs.iter().cloned().collect();
-                state.request = Some(request.clone());
-                state.engine_version = *engine_version;
-                state.variables = variables.clone();
+                self.lifecycle.start(request, *engine_version, at);
+                self.values.start(variables, request);
             }
-            Event::RunPauseRequested { reason } => {
-                self.state.draining = Some(Draining {
-                    reason: reason.clone(),
-                });
-            }
+            Event::RunPauseRequested { reason } => self.lifecycle.drain(reason.as_ref()),
             Event::RunPaused { interrupted, .. } => {
-                self.state.phase = Phase::Paused;
-                self.state.draining = None;
-                self.state.paused_at = Some(at);
-                for node in interrupted {
-                    self.with_node(node, NodeState::mark_cut_off);
+                self.lifecycle.pause(at);
+                for ix in interrupted.iter().filter_map(index) {
+                    self.scheduling.cut_off(ix, self.agents.verifies(ix));
                 }
             }
             Event::RunResumed { .. } => {
-                self.state.phase = Phase::Running;
-                if let Some(paused_at) = self.state.paused_at.take() {
-                    self.extend_limits_after_pause(paused_at, at);
+                if let Some(paused_ms) = self.lifecycle.resume(at) {
+                    // The deadline of an interrupt is not extended: people were shown it, and may
+                    // answer during a pause.
+                    self.scheduling.extend_deadlines(paused_ms);
                 }
             }
             Event::RunCancelRequested {
@@ -72,42 +67,23 @@ impl Run {
                 by,
                 by_parent,
             } => {
-                self.state.phase = Phase::Cancelling;
-                self.state.draining = None;
-                self.state.paused_at = None;
-                self.state.cancelling = Some(Cancelling {
-                    reason: reason.clone(),
-                    by: by.clone(),
-                    by_parent: by_parent.clone(),
-                });
+                let lifecycle = &mut self.lifecycle;
+                lifecycle.begin_cancel(reason.as_ref(), by.as_ref(), by_parent.as_ref());
             }
             Event::RunCompleted { outputs, .. } => {
-                self.state.outputs = Some(outputs.clone());
-                self.end(Phase::Completed, at);
+                self.lifecycle.complete(outputs, at);
+                self.scheduling.disarm_all();
             }
             Event::RunFailed {
                 error, failed_node, ..
             } => {
-                self.state.error = Some(error.clone());
-                self.state.failed_node.clone_from(failed_node);
-                self.end(Phase::Failed, at);
+                self.lifecycle.fail(error, failed_node.as_ref(), at);
+                self.scheduling.disarm_all();
             }
-            Event::RunCancelled { .. } => self.end(Phase::Cancelled, at),
-            event => self.apply_to_nodes(event, recorded),
-        }
-    }
-
-    fn end(&mut self, phase: Phase, at: Timestamp) {
-        self.state.phase = phase;
-        self.state.ended_at = Some(at);
-        self.state.draining = None;
-        self.state.paused_at = None;
-        self.state.armed.clear();
-    }
-
-    fn apply_to_nodes(&mut self, event: &Event, recorded: &RecordedEvent) {
-        let at = recorded.at;
-        match event {
+            Event::RunCancelled { .. } => {
+                self.lifecycle.cancel(at);
+                self.scheduling.disarm_all();
+            }
             Event::NodeStarted {
                 node,
                 attempt,
@@ -118,39 +94,23 @@ impl Run {
                 trigger,
                 ..
             } => {
-                if let Some(trigger) = trigger {
-                    self.state.armed.remove(trigger);
-                    *self.state.fired.entry(trigger.clone()).or_default() += 1;
+                for ix in resets.iter().filter_map(index) {
+                    self.scheduling.reset(ix);
+                    self.forget_waits(ix);
                 }
-                for reset in resets {
-                    self.with_node(reset, NodeState::reset);
+                if let Some(ix) = index(node) {
+                    let start = NodeStart {
+                        attempt: *attempt,
+                        execution: *execution,
+                        work: work.as_ref(),
+                        deadline: *deadline,
+                        trigger: trigger.as_ref(),
+                        at,
+                    };
+                    self.scheduling.start(ix, &start);
+                    self.forget_waits(ix);
+                    self.agents.node_started(def, ix, *attempt, seq);
                 }
-                self.state.executions += 1;
-                if let Some(ix) = self.def.index(node) {
-                    let agent = &self.def.doc_node(ix).agent;
-                    let supervises = matches!(self.def.nodes[ix].kind, Kind::Supervisor(_));
-                    if supervises {
-                        self.state.agents.reasoning = None;
-                    }
-                    if supervises && self.state.agents.orchestrator.is_none() {
-                        self.state.agents.orchestrator.clone_from(agent);
-                    }
-                    if agent.is_some() && !supervises {
-                        self.state.agent.clone_from(agent);
-                    }
-                    if supervises {
-                        self.begin_iteration(ix, *attempt, recorded.seq);
-                    }
-                }
-                self.with_node(node, |n| {
-                    n.reset();
-                    n.status = NodeStatus::Running;
-                    n.attempt = *attempt;
-                    n.execution = execution + 1;
-                    n.started_at = Some(at);
-                    n.work.clone_from(work);
-                    n.deadline = *deadline;
-                });
             }
             Event::NodeCompleted {
                 node,
@@ -161,16 +121,12 @@ impl Run {
                 returned,
                 ..
             } => {
-                self.set_newest_child_status(node, *child);
-                self.return_descendants(*returned);
-                self.settle(node, NodeStatus::Completed, at);
-                self.with_node(node, |n| {
-                    n.outputs = Some(Arc::new(outputs.clone()));
-                    n.untrusted = *untrusted;
-                });
-                for (name, value) in cost.iter().flatten() {
-                    self.add_cost(name, value);
+                self.child_ended(node, *child, *returned, seq);
+                if let Some(ix) = index(node) {
+                    self.scheduling.complete(ix, outputs, *untrusted, at);
+                    self.forget_waits(ix);
                 }
+                self.lifecycle.add_costs(cost.as_ref());
             }
             Event::NodeFailed {
                 node,
@@ -179,34 +135,29 @@ impl Run {
                 returned,
                 ..
             } => {
-                self.set_newest_child_status(node, *child);
-                self.return_descendants(*returned);
-                self.with_triggers_of(node, |state, trigger| {
-                    // The node was refused before it started: the trigger has been used.
-                    if state.nodes[trigger.node].status == NodeStatus::Pending {
-                        state.armed.remove(&trigger.id);
-                    }
-                });
-                self.settle(node, NodeStatus::Failed, at);
-                self.with_node(node, |n| n.error = Some(error.clone()));
+                self.child_ended(node, *child, *returned, seq);
+                if let Some(ix) = index(node) {
+                    self.scheduling.fail(def, ix, error, at);
+                    self.forget_waits(ix);
+                }
             }
             Event::NodeRetried {
                 node,
                 attempt,
                 delay_ms,
                 last_error,
-            } => self.with_node(node, |n| {
-                n.attempt = *attempt;
-                n.retry_at = Some(at.plus_ms(*delay_ms));
-                n.error = Some(last_error.clone());
-                n.drop_work();
-                // A retried verification keeps the time limit of its node.
-                let lasting = n.verifying.is_some();
-                n.deadline = n.deadline.filter(|due| lasting && *due > at);
-            }),
+            } => {
+                if let Some(ix) = index(node) {
+                    let next = (*attempt, at.plus_ms(*delay_ms));
+                    let verifies = self.agents.verifies(ix);
+                    self.scheduling.retry(ix, next, last_error, verifies, at);
+                }
+            }
             Event::NodeSkipped { node, reason } => {
-                self.settle(node, NodeStatus::Skipped, at);
-                self.with_node(node, |n| n.skipped = Some(reason.clone()));
+                if let Some(ix) = index(node) {
+                    self.scheduling.skip(ix, reason, at);
+                    self.forget_waits(ix);
+                }
             }
             Event::NodeCancelled {
                 node,
@@ -214,10 +165,12 @@ impl Run {
                 returned,
                 ..
             } => {
-                self.set_newest_child_status(node, *child);
-                self.return_descendants(*returned);
-                self.close_open_question(node, at);
-                self.settle(node, NodeStatus::Cancelled, at);
+                self.child_ended(node, *child, *returned, seq);
+                if let Some(ix) = index(node) {
+                    self.questions.close_cancelled(ix, node, at);
+                    self.scheduling.cancel(ix, at);
+                    self.forget_waits(ix);
+                }
             }
             Event::NodeDispatched {
                 node,
@@ -225,12 +178,16 @@ impl Run {
                 workflow_id,
                 granted,
             } => {
-                let named = (child.clone(), workflow_id.clone());
-                self.record_child(node.clone(), named, *granted, recorded.seq);
+                let lifecycle = &self.lifecycle;
+                let inherited = lifecycle.is_replay() || seq < lifecycle.fork_point();
+                let named = (child, workflow_id);
+                self.children.record(node, named, *granted, inherited);
             }
-            Event::InterruptRequested { node, interrupt } => self.with_node(node, |n| {
-                n.suspended = Some(Suspension::new((**interrupt).clone(), recorded.seq));
-            }),
+            Event::InterruptRequested { node, interrupt } => {
+                if let Some(ix) = index(node) {
+                    self.questions.open(ix, interrupt, seq);
+                }
+            }
             Event::NodeSuspended {
                 node,
                 interrupt,
@@ -243,44 +200,32 @@ impl Run {
                 ..
             } => {
                 match child {
-                    Some(child) => self.set_child_status(child, *status),
-                    None => self.set_newest_child_status(node, Some(*status)),
+                    Some(child) => self.children.set_status(child, *status, seq),
+                    None => self.children.set_newest_status(node, Some(*status), seq),
                 }
-                let mirrored = mirrors.as_ref().map(|mirrors| {
-                    let interrupt = Interrupt {
-                        id: interrupt.clone(),
-                        kind: kind.clone(),
-                        key: key.clone(),
-                        data: data.clone().unwrap_or_default(),
-                        resume_schema: None,
-                        timeout_ms: None,
-                        requested_at: at,
-                        due: None,
-                        priority: None,
-                    };
-                    Suspension {
-                        status: *status,
-                        mirrors: Some(mirrors.clone()),
-                        child: child.clone(),
-                        ..Suspension::new(interrupt, recorded.seq)
-                    }
-                });
-                self.with_node(node, |n| {
-                    let waits_already = n.status == NodeStatus::Suspended;
-                    n.status = NodeStatus::Suspended;
-                    match mirrored {
-                        // Another child of the node waits already; its wait stays first.
-                        Some(further) if waits_already => {
-                            n.also_waiting.push(further);
-                            return;
-                        }
-                        Some(first) => n.suspended = Some(first),
-                        None => {}
-                    }
-                    if let Some(open) = &mut n.suspended {
-                        open.status = *status;
-                    }
-                });
+                let Some(ix) = index(node) else {
+                    return;
+                };
+                let waits_already = self.scheduling.is_suspended(ix);
+                self.scheduling.suspend(ix);
+                let Some(mirrors) = mirrors else {
+                    self.questions.set_status(ix, *status);
+                    return;
+                };
+                let interrupt = Interrupt {
+                    id: interrupt.clone(),
+                    kind: kind.clone(),
+                    key: key.clone(),
+                    data: data.clone().unwrap_or_default(),
+                    resume_schema: None,
+                    timeout_ms: None,
+                    requested_at: at,
+                    due: None,
+                    priority: None,
+                };
+                let owner = (mirrors, child.as_ref());
+                let place = (waits_already, seq);
+                self.questions.mirror(ix, interrupt, *status, owner, place);
             }
             Event::ApprovalReceived {
                 node,
@@ -288,41 +233,28 @@ impl Run {
                 redo,
             } => {
                 if let (Some(redo), Some(refine)) = (redo, &decision.refine) {
-                    self.state.feedback.insert(redo.clone(), refine.clone());
+                    self.questions.request_changes(redo, refine);
                 }
-                self.count_vote(node, decision, at);
+                if let Some(ix) = index(node) {
+                    self.questions.count_vote(ix, decision, at);
+                }
             }
             Event::InterruptResolved { node, resolution } => {
-                self.consume_early_event(resolution);
-                let outcome = resolution.outcome.clone();
-                let (asked_at, due) = self.question_times(node).unzip();
-                let overdue = resolution.reason.as_deref() == Some("timeout");
-                self.state.closed.push(ClosedInterrupt {
-                    interrupt: resolution.interrupt.clone(),
-                    node: node.clone(),
-                    outcome: outcome.unwrap_or_else(|| "resolved".to_owned()),
-                    by: resolution.by.clone(),
-                    // The deadline decided, however late its timer fired.
-                    at: due.flatten().filter(|_| overdue).unwrap_or(at),
-                    asked_at,
-                    overdue,
-                });
+                self.questions.resolve(index(node), node, resolution, at);
             }
             Event::NodeResumed {
                 node, interrupt, ..
-            } => self.resume(node, interrupt.as_ref()),
+            } => {
+                if let Some(ix) = index(node) {
+                    self.resume_node(ix, node, interrupt.as_ref(), seq);
+                }
+            }
             Event::VariableChanged {
                 name,
                 next,
                 untrusted,
                 ..
-            } => {
-                self.mark(name, *untrusted);
-                match next {
-                    Some(value) => self.state.variables.insert(name.clone(), value.clone()),
-                    None => self.state.variables.remove(name),
-                };
-            }
+            } => self.values.set_variable(name, next.as_ref(), *untrusted),
             Event::ChannelWritten {
                 channel,
                 value,
@@ -333,72 +265,119 @@ impl Run {
                 untrusted,
                 ..
             } => {
-                let (current, slot) = self.take_channel(channel);
-                slot.value = channel::fold(current, value, reducer, *ttl_ms, *max_size, at);
-                slot.mirrored |= *mirrored;
-                self.mark(channel, *untrusted);
+                let written = ChannelWritten {
+                    channel,
+                    value,
+                    reducer,
+                    ttl_ms: *ttl_ms,
+                    max_size: *max_size,
+                    mirrored: *mirrored,
+                    untrusted: *untrusted,
+                    at,
+                };
+                self.values.write_channel(def, &written);
             }
             Event::ArtifactCreated {
                 artifact_id,
                 artifact_type,
                 node,
                 content,
-            } => self.state.artifacts.push(Artifact {
-                id: artifact_id.clone(),
-                kind: artifact_type.clone(),
-                node: node.clone(),
-                created_at: at,
-                content: content.clone(),
-            }),
+            } => {
+                let named = (&**artifact_id, &**artifact_type);
+                self.values.add_artifact(named, node, content, at);
+            }
             Event::OrchestratorDecided {
                 node,
                 agent_id,
                 decision,
                 iteration,
                 ..
-            } => {
-                let agents = &mut self.state.agents;
-                let named = || serde_json::json!({"agentId": agent_id});
-                agents.orchestrator.get_or_insert_with(named);
-                agents.decisions += 1;
-                agents.verdict = None;
-                agents.decided = Some(PublishedDecision {
-                    seq: recorded.seq,
-                    node: node.clone(),
-                    agent_id: agent_id.clone(),
-                    decision: decision.clone(),
-                    iteration: *iteration,
-                });
+            } => self.agents.publish(PublishedDecision {
+                seq,
+                node: node.clone(),
+                agent_id: agent_id.clone(),
+                decision: decision.clone(),
+                iteration: *iteration,
+            }),
+            Event::Agent(agent_event) => {
+                if let Some(ix) = index(&agent_event.node) {
+                    self.apply_agent_event(def, ix, agent_event, seq);
+                }
             }
-            Event::Agent(agent_event) => self.apply_agent_event(agent_event),
-            Event::VerificationRequested(request) => self.apply_verification_request(request),
+            Event::VerificationRequested(request) => {
+                if let Some(ix) = index(&request.node) {
+                    self.agents.request_verification(ix, request);
+                    self.scheduling.wait_for_verifier(ix, &request.work);
+                }
+            }
             Event::ModelRetried(retry) => {
-                self.with_node(&retry.node, |n| n.work = Some(retry.work.clone()));
+                if let Some(ix) = index(&retry.node) {
+                    self.scheduling.replace_work(ix, &retry.work);
+                }
             }
-            Event::ModelAnswered(answered) => self.count_tokens(answered),
-            Event::OutputChunk(chunk) => self.with_node(&chunk.node, |n| n.apply_output_chunk(at)),
-            Event::FanOut { node, .. } => self.begin_dispatching(node),
-            Event::Handoff(handoff) => self.hand_off(handoff, recorded.seq),
-            Event::TriggerArmed { trigger, due } => {
-                self.state.armed.insert(trigger.clone(), *due);
+            Event::ModelAnswered(answered) => self.lifecycle.count_tokens(answered),
+            Event::OutputChunk(chunk) => {
+                if let Some(ix) = index(&chunk.node) {
+                    self.scheduling.record_output_chunk(ix, at);
+                }
             }
+            Event::FanOut { node, .. } => {
+                if let Some(ix) = index(node) {
+                    self.agents.begin_dispatching(ix);
+                }
+            }
+            Event::Handoff(handoff) => {
+                self.children.return_descendants(handoff.returned);
+                if let Some(ix) = index(&handoff.node)
+                    && let Some((child, status)) = self.agents.hand_off(ix, handoff, seq)
+                {
+                    self.children.set_status(child, status, seq);
+                }
+            }
+            Event::TriggerArmed { trigger, due } => self.scheduling.arm(trigger, *due),
             Event::LoopbackLimitReached { node, limit, .. } => {
-                self.with_triggers_of(node, |state, trigger| {
-                    if let Some(fired) = state.fired.get_mut(&trigger.id)
-                        && *fired >= *limit
-                    {
-                        *fired += 1;
-                        state.armed.remove(&trigger.id);
-                    }
-                });
+                if let Some(ix) = index(node) {
+                    self.scheduling.reach_loopback_limit(def, ix, *limit);
+                }
             }
-            Event::InterruptEscalated { .. }
-            | Event::InterruptReminded { .. }
-            | Event::DecisionDenied { .. }
-            | Event::ConversationOpened { .. }
-            | Event::ConversationExchanged { .. }
-            | Event::ConversationClosed { .. }
-            | Event::ExternalEventReceived { .. } => self.apply_to_questions(event, recorded),
+            Event::InterruptEscalated {
+                node,
+                level,
+                deadline,
+                ..
+            } => {
+                if let Some(ix) = index(node) {
+                    self.questions.escalate(ix, *level, *deadline);
+                }
+            }
+            Event::InterruptReminded {
+                node, count, next, ..
+            } => {
+                if let Some(ix) = index(node) {
+                    self.questions.remind(ix, *count, *next);
+                }
+            }
+            Event::DecisionDenied { node, .. } => {
+                if let Some(ix) = index(node) {
+                    self.questions.count_denial(ix);
+                }
+            }
+            Event::ConversationOpened { node, turn, .. }
+            | Event::ConversationExchanged { node, turn, .. }
+            | Event::ConversationClosed { node, turn, .. } => {
+                if let Some(ix) = index(node) {
+                    self.questions.add_turn(ix, turn);
+                }
+            }
+            Event::ExternalEventReceived {
+                event_id,
+                event_type,
+                payload,
+                by,
+            } => {
+                let named = (&**event_id, &**event_type);
+                self.questions.store_event(named, payload, by.as_ref(), seq);
+            }
             Event::CapBreached { .. }
             | Event::ConfidenceEscalated { .. }
             | Event::FanIn { .. }
@@ -414,80 +393,47 @@ impl Run {
             | Event::ReplayDivergedAtRefusal(_)
             | Event::Envelope(_)
             | Event::LogAppended { .. } => {}
-            Event::RunStarted { .. }
-            | Event::RunPauseRequested { .. }
-            | Event::RunPaused { .. }
-            | Event::RunResumed { .. }
-            | Event::RunCancelRequested { .. }
-            | Event::RunCompleted { .. }
-            | Event::RunFailed { .. }
-            | Event::RunCancelled { .. } => unreachable!("handled by apply"),
         }
     }
 
-    pub(super) fn with_node(&mut self, node: &NodeId, change: impl FnOnce(&mut NodeState)) {
-        // A log names a node its definition lacks only if it was tampered with; folding continues.
-        if let Some(ix) = self.def.index(node) {
-            change(&mut self.state.nodes[ix]);
+    /// The node ended or starts again: its questions and workers are gone.
+    fn forget_waits(&mut self, ix: usize) {
+        self.questions.forget(ix);
+        self.agents.forget(ix);
+    }
+
+    /// The end of a node may record the end of its child.
+    fn child_ended(&mut self, node: &NodeId, status: Option<RunStatus>, returned: u64, seq: Seq) {
+        self.children.set_newest_status(node, status, seq);
+        self.children.return_descendants(returned);
+    }
+
+    /// A question of the node, or of one of its children, was answered.
+    fn resume_node(&mut self, ix: usize, node: &NodeId, interrupt: Option<&InterruptId>, seq: Seq) {
+        let over = self.questions.resume(ix, interrupt);
+        if over.was_last {
+            self.scheduling.resume(ix);
+        }
+        let running = RunStatus::Running;
+        match over.child {
+            Some(child) => self.children.set_status(&child, running, seq),
+            None => self.children.set_newest_status(node, Some(running), seq),
         }
     }
 
-    pub(super) fn set_child_status(&mut self, child: &RunId, status: RunStatus) {
-        let head = self.state.head;
-        let children = self.state.children.iter_mut().rev();
-        if let Some(known) = children.into_iter().find(|c| c.run_id == *child) {
-            known.status = status;
-            if status.is_terminal() {
-                known.ended = head;
-            }
-        }
-    }
-
-    /// Sets the status of the newest child of the node that started it.
-    pub(super) fn set_newest_child_status(&mut self, node: &NodeId, status: Option<RunStatus>) {
-        let head = self.state.head;
-        let children = self.state.children.iter_mut().rev();
-        if let Some(status) = status
-            && let Some(child) = children.into_iter().find(|c| c.node == *node)
+    fn apply_agent_event(
+        &mut self,
+        def: &Definition,
+        ix: usize,
+        agent_event: &AgentEvent,
+        seq: Seq,
+    ) {
+        self.agents.note_reasoning(def, ix, agent_event);
+        if self.agents.record_verdict(ix, agent_event)
+            && let Some(verifier) = self.scheduling.end_verification(ix)
         {
-            child.status = status;
-            if status.is_terminal() {
-                child.ended = head;
-            }
+            let completed = RunStatus::Completed;
+            self.children.set_status(&verifier, completed, seq);
         }
-    }
-
-    fn with_triggers_of(&mut self, node: &NodeId, change: impl Fn(&mut State, &ChannelTrigger)) {
-        let ix = self.def.index(node);
-        let def = Arc::clone(&self.def);
-        for trigger in def.triggers.iter().filter(|t| Some(t.node) == ix) {
-            change(&mut self.state, trigger);
-        }
-    }
-
-    fn settle(&mut self, node: &NodeId, status: NodeStatus, at: Timestamp) {
-        self.with_node(node, |n| {
-            n.status = status;
-            n.ended_at = Some(at);
-            n.work = None;
-            n.deadline = None;
-            n.retry_at = None;
-            n.suspended = None;
-            n.also_waiting.clear();
-            n.dispatching = None;
-            n.verifying = None;
-            n.cut_off = false;
-            n.error = None;
-        });
-    }
-
-    pub(super) fn add_cost(&mut self, name: &str, value: &serde_json::Value) {
-        let sum = match (self.state.cost.get(name), value) {
-            (Some(old), new) if old.is_number() && new.is_number() => {
-                channel::fold(Some(old.clone()), new, "counter", None, None, Timestamp(0))
-            }
-            _ => value.clone(),
-        };
-        self.state.cost.insert(name.to_owned(), sum);
     }
 }

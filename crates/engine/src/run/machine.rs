@@ -1,7 +1,7 @@
 //! The workflow run as a [`Machine`].
 
 use super::draft::{Context, Decision};
-use super::limits::Limits;
+use super::lifecycle::Limits;
 use super::refusal::Undecided;
 use super::required_work;
 use super::state::{Run, State};

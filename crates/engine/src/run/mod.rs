@@ -7,69 +7,43 @@
 //!   rebuilt.
 //! - Folding a decision's events gives the state that the decision contains.
 
-mod advance;
 mod agents;
-mod announce;
-mod ask;
-mod budget;
-mod compact;
+mod calls;
+mod children;
 mod decide;
-mod descendants;
 mod draft;
 mod evolve;
-mod finish;
-mod fork;
-mod interrupt_kind_events;
-mod iteration_view;
-mod limits;
+mod lifecycle;
 mod machine;
-mod memory_access;
-mod memory_hooks;
-mod mock;
-mod model;
-mod nesting;
-mod new_child_run;
-mod next_steps;
-mod options;
-mod pack;
+mod memory;
 mod questions;
 mod refusal;
+mod replay;
 mod required_work;
-mod rounds;
+mod scheduling;
 mod shared_state;
-mod spawn;
-mod start;
 mod state;
-mod tool;
-mod triggers;
-mod trust;
+mod values;
 mod view;
-mod work;
-mod workers;
-mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub use agents::{AgentPolicy, Escalation, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT};
-pub use announce::required_announcements;
-pub use compact::compaction_batch_size;
+pub use calls::{ModelAnswers, ModelNeed, ReplayedModelAnswer};
+pub use children::NewChildRun;
 pub use decide::{abandon, create, create_child_run, decide};
 pub use draft::{Context, Decision, Definitions, Lookup};
-pub use fork::{ForkSource, fork};
-pub use limits::Limits;
-pub use memory_access::{
+pub use lifecycle::{Limits, MAX_DECISION_WORK, check_options};
+pub use memory::{
     MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryQueryKind, MemoryRead, MemoryResult, SIBLING_WRITES,
+    compaction_batch_size,
 };
-pub use model::{ModelAnswers, ModelNeed, ReplayedModelAnswer};
-pub use new_child_run::NewChildRun;
-pub use next_steps::NextSteps;
-pub use options::check_options;
-pub use questions::count_vote;
+pub use questions::{NextSteps, count_vote, required_announcements};
 pub use refusal::{Need, Refusal, Undecided};
+pub use replay::{ForkSource, fork};
 pub use required_work::{required_effects, required_timers};
 pub use state::{Run, State};
 
 /// Schema work allowed for a decision.
 pub use tandem_schema::Meter as WorkMeter;
-pub use work::MAX_DECISION_WORK;

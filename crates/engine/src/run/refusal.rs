@@ -1,9 +1,9 @@
 //! Why a command is not carried out. Each refusal is a legitimate answer with a protocol code, not
 //! a fault.
 
-use super::memory_access::MemoryNeed;
-use super::model::ModelNeed;
 use crate::definition::Problem;
+use crate::run::calls::ModelNeed;
+use crate::run::memory::MemoryNeed;
 use tandem_record::{ClosedInterrupt, NodeId, RunStatus, Timestamp, WorkflowId};
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -2,21 +2,24 @@
 //! tables can be rebuilt from the log, and the changes of a decision are the difference between
 //! before and after.
 
-use super::limits::Limits;
-use super::state::{Phase, Run};
+use crate::machine::{TimerRequest, timer_changes};
 use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{DecisionSource, Kind};
+use crate::run::lifecycle::Limits;
+use crate::run::lifecycle::Phase;
+use crate::run::questions::required_announcements;
+use crate::run::state::Run;
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
 
 pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timestamp> {
     let mut timers = BTreeMap::new();
     // Time does not pass while a run is paused.
-    if run.state.phase != Phase::Running {
+    if run.phase() != Phase::Running {
         return timers;
     }
     timers.insert(TimerKey::RunDeadline, run.duration_limit(limits).1);
-    for (ix, node) in run.state.nodes.iter().enumerate() {
+    for (ix, node) in run.nodes().iter().enumerate() {
         let id = &run.def.nodes[ix].id;
         match node.status {
             NodeStatus::Running => {
@@ -47,7 +50,7 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
                 }
             }
             NodeStatus::Suspended => {
-                if let Some(due) = node.suspended.as_ref().and_then(|open| open.due) {
+                if let Some(due) = run.open_interrupt(ix).and_then(|open| open.due) {
                     let key = TimerKey::InterruptDeadline { node: id.clone() };
                     timers.insert(key, due);
                 }
@@ -61,8 +64,8 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
     }
     // A trigger delayed by a drain, or by nodes it fired before, waits for those nodes and not for
     // a time.
-    let held_back = |id: &str| run.state.draining.is_some() || run.trigger_is_busy(id);
-    for (trigger, due) in run.state.armed.iter().filter(|(id, _)| !held_back(id)) {
+    let held_back = |id: &str| run.is_draining() || run.trigger_is_busy(id);
+    for (trigger, due) in run.armed_triggers().iter().filter(|(id, _)| !held_back(id)) {
         timers.insert(
             TimerKey::Trigger {
                 id: trigger.clone(),
@@ -76,10 +79,10 @@ pub fn required_timers(run: &Run, limits: &Limits) -> BTreeMap<TimerKey, Timesta
 /// Effects of running nodes, by id.
 pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
     let mut effects = BTreeMap::new();
-    if run.state.phase != Phase::Running {
+    if run.phase() != Phase::Running {
         return effects;
     }
-    for (ix, node) in run.state.nodes.iter().enumerate() {
+    for (ix, node) in run.nodes().iter().enumerate() {
         if node.status != NodeStatus::Running || node.retry_at.is_some() {
             continue;
         }
@@ -148,10 +151,60 @@ pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
             effect.clone(),
             Effect {
                 id: effect.clone(),
-                run_id: run.state.run_id.clone(),
+                run_id: run.id().clone(),
                 kind,
             },
         );
     }
     effects
+}
+
+/// Everything a state requires.
+pub(super) struct RequiredWork {
+    timers: BTreeMap<TimerKey, Timestamp>,
+    effects: BTreeMap<EffectId, Effect>,
+    announcements: Vec<Effect>,
+}
+
+/// How the required work changes from one state to a later one.
+pub(super) struct RequiredWorkChange {
+    pub(super) timers: Vec<TimerRequest<TimerKey>>,
+    /// New or changed effects of nodes.
+    pub(super) effects: Vec<Effect>,
+    pub(super) announcements: Vec<Effect>,
+    /// Effects and announcements that are no longer required.
+    pub(super) dropped: Vec<EffectId>,
+}
+
+impl RequiredWork {
+    pub(super) fn of(run: &Run, limits: &Limits) -> Self {
+        Self {
+            timers: required_timers(run, limits),
+            effects: required_effects(run),
+            announcements: required_announcements(run),
+        }
+    }
+
+    pub(super) fn change_to(&self, after: Self) -> RequiredWorkChange {
+        let answered = self.announcements.iter();
+        let answered = answered.filter(|effect| !after.announcements.contains(effect));
+        let gone = self.effects.keys();
+        let dropped = gone
+            .filter(|id| !after.effects.contains_key(*id))
+            .chain(answered.map(|effect| &effect.id))
+            .cloned()
+            .collect();
+        let timers = timer_changes(&self.timers, &after.timers);
+        let effects = after.effects.into_iter();
+        let effects = effects.filter(|(id, effect)| self.effects.get(id) != Some(effect));
+        let announcements = after.announcements.into_iter();
+        RequiredWorkChange {
+            timers,
+            effects: effects.map(|(_, effect)| effect).collect(),
+            announcements: announcements
+                .filter(|effect| !self.announcements.contains(effect))
+                .collect(),
+            dropped,
+        }
+    }
 }

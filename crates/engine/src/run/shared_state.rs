@@ -1,7 +1,7 @@
 //! A state that several runs share until one of them changes it. A run is handed on many times between a
 //! command and its commit, also to other threads; its values are copied once, with the first change.
 
-use super::state::State;
+use crate::run::state::State;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 

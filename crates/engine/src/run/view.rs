@@ -1,45 +1,39 @@
 //! A run as readers see it. Not masked: the wire's projection masks it before it leaves the
 //! process.
 
-use super::decide::expiry;
-use super::state::Run;
+use crate::run::questions::expiry;
+use crate::run::state::Run;
 use tandem_record::{
-    ArtifactView, ChildView, ClosedInterrupt, Event, InterruptId, InterruptView, NodeId,
-    NodeStatus, NodeView, Object, RecordedEvent, RunView, Seq, Timestamp,
+    ChildView, Event, InterruptView, NodeId, NodeView, RecordedEvent, RunView, Seq,
 };
 
 impl Run {
     /// The whole run. Call on a started run only.
     pub fn view(&self) -> RunView {
-        let state = &self.state;
         let request = self.request();
-        let mut variables = state.variables.clone();
-        for (name, channel) in state.channels.iter().filter(|(_, c)| c.mirrored) {
-            variables.insert(name.clone(), channel.value.clone());
-        }
-        let shows_channels = self.def.channel_aware() || !state.channels.is_empty();
+        let shows_channels = self.def.channel_aware() || self.written_channels().len() > 0;
         RunView {
-            run_id: state.run_id.clone(),
+            run_id: self.id().clone(),
             workflow_id: self.def.id().clone(),
             definition: self.def.hash.clone(),
             owner: request.owner.clone(),
             status: self.status(),
-            created_at: state.created_at,
-            ended_at: state.ended_at,
-            paused_at: state.paused_at,
-            head: state.head.unwrap_or(Seq(0)),
+            created_at: self.created_at(),
+            ended_at: self.ended_at(),
+            paused_at: self.paused_at(),
+            head: self.head().unwrap_or(Seq(0)),
             inputs: request.inputs.clone(),
-            variables,
+            variables: self.shown_variables(),
             channels: shows_channels.then(|| self.channel_values()),
             nodes: self.node_views(),
             current_node: self.current_node(),
-            error: state.error.clone(),
+            error: self.error().cloned(),
             failed_node: self.failed_node(),
             options: request.options.clone(),
             parent: request.parent.clone(),
             forked_from: request.forked_from.as_deref().cloned(),
-            children: state
-                .children
+            children: self
+                .children()
                 .iter()
                 .map(|c| ChildView {
                     run_id: c.run_id.clone(),
@@ -49,17 +43,17 @@ impl Run {
                 })
                 .collect(),
             interrupts: self.interrupts(),
-            agent: state.agent.clone(),
-            orchestrator: state.agents.orchestrator.clone(),
+            agent: self.pinned_agent().cloned(),
+            orchestrator: self.orchestrator().cloned(),
             claimed_parent: request.claimed_parent.clone(),
             trace: request.trace.clone(),
-            engine_version: state.engine_version,
-            cost: (!state.cost.is_empty()).then(|| state.cost.clone()),
+            engine_version: self.engine_version(),
+            cost: (!self.cost().is_empty()).then(|| self.cost().clone()),
         }
     }
 
     fn node_views(&self) -> Vec<NodeView> {
-        let nodes = self.def.nodes.iter().zip(&self.state.nodes);
+        let nodes = self.def.nodes.iter().zip(self.nodes());
         nodes
             .map(|(node, state)| NodeView {
                 node: node.id.clone(),
@@ -74,14 +68,13 @@ impl Run {
 
     /// The node at which the run failed. Snapshots of earlier versions do not name it.
     fn failed_node(&self) -> Option<NodeId> {
-        let state = &self.state;
-        let error = state.error.as_ref()?;
-        let same = |ix: &usize| state.nodes[*ix].error.as_ref() == Some(error);
+        let error = self.error()?;
+        let same = |ix: &usize| self.node(*ix).error.as_ref() == Some(error);
         let named = || {
-            let ix = (0..state.nodes.len()).find(same)?;
+            let ix = (0..self.nodes().len()).find(same)?;
             Some(self.def.nodes[ix].id.clone())
         };
-        state.failed_node.clone().or_else(named)
+        self.recorded_failed_node().cloned().or_else(named)
     }
 
     /// Where the run waits, while it waits.
@@ -94,27 +87,21 @@ impl Run {
     }
 
     fn interrupts(&self) -> Vec<InterruptView> {
-        let nodes = self.state.nodes.iter().enumerate();
-        let mut open: Vec<_> = nodes
-            .filter(|(_, state)| state.status == NodeStatus::Suspended)
-            .collect();
-        open.sort_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since));
+        let mut open: Vec<_> = self.shown_interrupts().collect();
+        open.sort_by_key(|(_, open)| open.since);
         open.into_iter()
-            .filter_map(|(ix, state)| {
-                let open = state.suspended.as_ref()?;
-                Some(InterruptView {
-                    node: self.def.nodes[ix].id.clone(),
-                    interrupt: open.interrupt.clone(),
-                    status: open.status,
-                    votes: open.votes.clone(),
-                    proposed: open.proposed.clone(),
-                    deadline: self.deadline_at(ix, open),
-                    expires_at: expiry(&self.def.nodes[ix].kind, open),
-                    policy: self.policy_at(ix, open),
-                    level: open.level,
-                    reminders: open.reminders,
-                    mirrors: open.mirrors.clone(),
-                })
+            .map(|(ix, open)| InterruptView {
+                node: self.def.nodes[ix].id.clone(),
+                interrupt: open.interrupt.clone(),
+                status: open.status,
+                votes: open.votes.clone(),
+                proposed: open.proposed.clone(),
+                deadline: self.deadline_at(ix, open),
+                expires_at: expiry(&self.def.nodes[ix].kind, open),
+                policy: self.policy_at(ix, open),
+                level: open.level,
+                reminders: open.reminders,
+                mirrors: open.mirrors.clone(),
             })
             .collect()
     }
@@ -126,13 +113,6 @@ impl Run {
         open
     }
 
-    /// When the open question of a node was asked, and when its time is up.
-    pub(super) fn question_times(&self, node: &NodeId) -> Option<(Timestamp, Option<Timestamp>)> {
-        let ix = self.def.index(node)?;
-        let open = self.state.nodes[ix].suspended.as_ref()?;
-        Some((open.interrupt.requested_at, open.due))
-    }
-
     /// How long the run waited for its first node, if that start is in `events`, its newest.
     pub fn first_node_delay_ms(&self, events: &[RecordedEvent]) -> Option<u64> {
         let starts = || {
@@ -140,29 +120,8 @@ impl Run {
             starts.filter(|r| matches!(r.event, Event::NodeStarted { .. }))
         };
         let first = starts().next()?;
-        let all = starts().count() as u64 == self.state.executions;
+        let all = starts().count() as u64 == self.executions();
         all.then(|| first.at.ms_since(self.begun_at()))
-    }
-
-    /// How a question ended, if it did.
-    pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
-        self.state.closed.iter().rev().find(|c| c.interrupt == *id)
-    }
-
-    pub fn artifact(&self, id: &str) -> Option<ArtifactView> {
-        let found = self.state.artifacts.iter().rev().find(|a| a.id == id)?;
-        Some(ArtifactView {
-            artifact_id: found.id.clone(),
-            artifact_type: found.kind.clone(),
-            node: found.node.clone(),
-            created_at: found.created_at,
-            content: found.content.clone(),
-        })
-    }
-
-    /// The outputs of a completed run.
-    pub fn outputs(&self) -> Option<&Object> {
-        self.state.outputs.as_ref()
     }
 
     /// The node that its author marked as primary, if exactly one is.

@@ -3,7 +3,8 @@
 
 use crate::node::{ConversationGate, Dispatch, FanOut, Kind, OrchestratorDecision, Route};
 use crate::run::draft::DecisionDraft;
-use crate::run::start::{NodeOutcome, Question};
+use crate::run::questions::Question;
+use crate::run::scheduling::NodeOutcome;
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;

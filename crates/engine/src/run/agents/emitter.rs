@@ -54,7 +54,7 @@ impl Run {
 
     /// The pinned agent that worked last.
     pub(in crate::run) fn active_agent(&self) -> Option<String> {
-        let agent = self.state.agent.as_ref()?.get("agentId")?;
+        let agent = self.pinned_agent()?.get("agentId")?;
         agent.as_str().map(str::to_owned)
     }
 

@@ -1,10 +1,10 @@
 //! Parallel workers: how many run at once, when the join is decided, and which workers are
 //! cancelled then. The node ends only when none of its workers is running.
 
+use super::workers::{Dispatching, WorkerState, WorkerStep};
 use crate::node::{Dispatch, FanOut, JoinMode, Kind, OnWorkerFailure, Parallel};
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::state::{Dispatching, WorkerState, WorkerStep};
+use crate::run::scheduling::Done;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{EffectKind, Event, JoinOutcome, Object, RunId, Seq, WorkflowId};
@@ -62,7 +62,7 @@ impl DecisionDraft<'_> {
                 return;
             }
             self.start_worker(ix, index, &worker.workflow, dispatching.decided);
-            let node = &self.run.state.nodes[ix];
+            let node = self.run.node(ix);
             if self.needs.is_some() || node.status.is_settled() {
                 return;
             }
@@ -74,7 +74,7 @@ impl DecisionDraft<'_> {
         let FanOut::Parallel(parallel) = &config.fan_out else {
             return None;
         };
-        let dispatching = self.run.state.nodes[ix].dispatching.as_ref()?;
+        let dispatching = self.run.dispatching(ix)?;
         outcome(parallel, dispatching)
     }
 
@@ -88,7 +88,7 @@ impl DecisionDraft<'_> {
         if before.is_some() || self.join_outcome(ix, config).is_none() {
             return;
         }
-        let dispatching = self.run.state.nodes[ix].dispatching.iter();
+        let dispatching = self.run.dispatching(ix).into_iter();
         let live = dispatching.flat_map(|d| d.workers.iter());
         let live = live.filter(|w| w.is_live()).filter_map(|w| w.child.clone());
         for child in live.collect::<Vec<RunId>>() {
@@ -125,7 +125,7 @@ impl DecisionDraft<'_> {
             if !worker.is_refused() {
                 self.harvest_worker(ix, config, *index, worker);
             }
-            if self.run.state.nodes[ix].status.is_settled() {
+            if self.run.node(ix).status.is_settled() {
                 return;
             }
         }

@@ -1,44 +1,88 @@
 //! Applies the events of agents and their workers to the state.
 
+use super::state::{Agents, PublishedDecision};
+use super::workers::{Dispatching, Verifying, WorkerState, WorkerStep};
+use crate::definition::Definition;
 use crate::node::{Kind, OrchestratorDecision, Route};
-use crate::run::state::{Dispatching, NodeState, Run, Verifying, WorkerState, WorkerStep};
+use serde_json::json;
 use tandem_record::{
-    AgentEvent, AgentEventKind, Handoff, HandoffStep, InterruptId, NodeId, NodeStatus, Object,
-    RunStatus, Seq, VerificationRequest, VerificationSubject, Work,
+    AgentEvent, AgentEventKind, Handoff, HandoffStep, Object, RunId, RunStatus, Seq,
+    VerificationRequest, VerificationSubject,
 };
 
-impl Run {
+impl Agents {
+    /// A node started: a pinned agent works, or a supervisor begins an iteration.
+    pub(in crate::run) fn node_started(
+        &mut self,
+        def: &Definition,
+        ix: usize,
+        attempt: u32,
+        seq: Seq,
+    ) {
+        let agent = &def.doc_node(ix).agent;
+        if !matches!(def.nodes[ix].kind, Kind::Supervisor(_)) {
+            if agent.is_some() {
+                self.pinned.clone_from(agent);
+            }
+            return;
+        }
+        self.reasoning = None;
+        if self.orchestrator.is_none() {
+            self.orchestrator.clone_from(agent);
+        }
+        // A retry belongs to the same iteration.
+        if attempt == 0 {
+            let node = def.nodes[ix].id.clone();
+            self.iteration_starts.insert(node, seq);
+        }
+    }
+
+    /// The node ended, or starts again: it has no workers and waits for no verdict.
+    pub(in crate::run) fn forget(&mut self, ix: usize) {
+        self.dispatching.remove(&ix);
+        self.verifying.remove(&ix);
+    }
+
+    pub(in crate::run) fn publish(&mut self, decision: PublishedDecision) {
+        let named = || json!({"agentId": decision.agent_id});
+        self.orchestrator.get_or_insert_with(named);
+        self.decisions += 1;
+        self.verdict = None;
+        self.decided = Some(decision);
+    }
+
     /// Keeps a supervisor's reasoning until its next iteration, for the person who has to review
     /// its decision.
-    pub(in crate::run) fn apply_agent_event(&mut self, agent_event: &AgentEvent) {
-        let ix = self.def.index(&agent_event.node);
-        let kind = ix.map(|ix| &self.def.nodes[ix].kind);
-        match (&agent_event.kind, kind) {
-            (AgentEventKind::Reasoned { reasoning, .. }, Some(Kind::Supervisor(_))) => {
-                self.state.agents.reasoning = Some(reasoning.clone());
-            }
-            (AgentEventKind::Verified { .. }, _) => self.apply_verdict(agent_event),
-            _ => {}
+    pub(in crate::run) fn note_reasoning(
+        &mut self,
+        def: &Definition,
+        ix: usize,
+        agent_event: &AgentEvent,
+    ) {
+        if let AgentEventKind::Reasoned { reasoning, .. } = &agent_event.kind
+            && matches!(def.nodes[ix].kind, Kind::Supervisor(_))
+        {
+            self.reasoning = Some(reasoning.clone());
         }
     }
 
     /// A verification was requested: the node waits for the verifier's answer.
-    pub(in crate::run) fn apply_verification_request(&mut self, request: &VerificationRequest) {
+    pub(in crate::run) fn request_verification(
+        &mut self,
+        ix: usize,
+        request: &VerificationRequest,
+    ) {
         let verifying = Verifying {
             verification_subject: request.verification_subject.clone(),
             supervisor: Some(request.supervisor.clone()),
             verdict: None,
             feedback: None,
         };
-        self.with_node(&request.node, |n| {
-            n.verifying = Some(Box::new(verifying));
-            n.work = Some(request.work.clone());
-            n.retry_at = None;
-            n.error = None;
-        });
+        self.verifying.insert(ix, verifying);
     }
 
-    fn apply_verdict(&mut self, agent_event: &AgentEvent) {
+    /// A verifier gave its verdict. Returns whether the event is one.
+    pub(in crate::run) fn record_verdict(&mut self, ix: usize, agent_event: &AgentEvent) -> bool {
         let AgentEventKind::Verified {
             verification_subject,
             verdict,
@@ -46,37 +90,29 @@ impl Run {
             ..
         } = &agent_event.kind
         else {
-            return;
+            return false;
         };
-        let agents = &mut self.state.agents;
-        agents.verdicts += 1;
-        agents.verdict = Some(agent_event.clone());
-        let mut critic = None;
-        self.with_node(&agent_event.node, |n| {
-            if let Some(Work::Child { child, .. }) = n.work.take() {
-                critic = Some(child);
-            }
-            if let (VerificationSubject::Output { index, .. }, Some(d)) =
-                (verification_subject, &mut n.dispatching)
-                && let Some(worker) = d.workers.get_mut(*index as usize)
-            {
-                worker.verdict = Some(*verdict);
-            }
-            n.verifying = Some(Box::new(Verifying {
-                verification_subject: verification_subject.clone(),
-                supervisor: None,
-                verdict: Some(*verdict),
-                feedback: feedback.clone(),
-            }));
-        });
-        if let Some(critic) = critic {
-            self.set_child_status(&critic, RunStatus::Completed);
+        self.verdicts += 1;
+        self.verdict = Some(agent_event.clone());
+        if let (VerificationSubject::Output { index, .. }, Some(dispatching)) =
+            (verification_subject, self.dispatching.get_mut(&ix))
+            && let Some(worker) = dispatching.workers.get_mut(*index as usize)
+        {
+            worker.verdict = Some(*verdict);
         }
+        let verifying = Verifying {
+            verification_subject: verification_subject.clone(),
+            supervisor: None,
+            verdict: Some(*verdict),
+            feedback: feedback.clone(),
+        };
+        self.verifying.insert(ix, verifying);
+        true
     }
 
     /// A dispatch node starts to carry out the newest decision.
-    pub(in crate::run) fn begin_dispatching(&mut self, node: &NodeId) {
-        let Some(decided) = &self.state.agents.decided else {
+    pub(in crate::run) fn begin_dispatching(&mut self, ix: usize) {
+        let Some(decided) = &self.decided else {
             return;
         };
         let route = OrchestratorDecision::read(&decided.decision).map(|d| d.route);
@@ -98,19 +134,23 @@ impl Run {
             supervisor: Some(decided.node.clone()),
             workers: workers.into_iter().map(pending).collect(),
         };
-        self.with_node(node, |n| n.dispatching = Some(dispatching));
+        self.dispatching.insert(ix, dispatching);
     }
 
-    pub(in crate::run) fn hand_off(&mut self, handoff: &Handoff, seq: Seq) {
-        self.return_descendants(handoff.returned);
-        let node = self.def.index(&handoff.node);
-        if node.is_some_and(|ix| self.state.nodes[ix].dispatching.is_none()) {
-            self.begin_dispatching(&handoff.node);
+    /// One step of the handoff to a worker. Returns the child whose run ended with it.
+    pub(in crate::run) fn hand_off<'e>(
+        &mut self,
+        ix: usize,
+        handoff: &'e Handoff,
+        seq: Seq,
+    ) -> Option<(&'e RunId, RunStatus)> {
+        if !self.dispatching.contains_key(&ix) {
+            self.begin_dispatching(ix);
         }
         if let HandoffStep::Succeeded { agent, .. } = &handoff.step
             && agent.is_some()
         {
-            self.state.agents.worker.clone_from(agent);
+            self.worker.clone_from(agent);
         }
         let (step, status) = match &handoff.step {
             HandoffStep::Began => (WorkerStep::Began, None),
@@ -125,63 +165,33 @@ impl Run {
             }
             HandoffStep::Harvested { .. } => (WorkerStep::Harvested, None),
         };
-        if let (Some(child), Some(status)) = (handoff.step.child(), status) {
-            self.set_child_status(child, status);
-        }
-        self.with_node(&handoff.node, |n| {
-            let workers = n.dispatching.as_mut().map(|d| &mut d.workers);
-            let Some(worker) = workers.and_then(|w| w.get_mut(handoff.index as usize)) else {
-                return;
-            };
+        let workers = self.dispatching.get_mut(&ix).map(|d| &mut d.workers);
+        if let Some(worker) = workers.and_then(|w| w.get_mut(handoff.index as usize)) {
             worker.step = step;
             worker.last = seq;
-            match &handoff.step {
-                HandoffStep::Succeeded { child, .. } => worker.child = Some(child.clone()),
-                HandoffStep::ChildCompleted {
-                    variables,
-                    untrusted,
-                    ..
-                } => {
-                    worker.variables.clone_from(variables);
-                    worker.untrusted.clone_from(untrusted);
-                }
-                HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
-                    worker.error = Some(error.clone());
-                }
-                HandoffStep::Harvested { .. } => worker.variables.clear(),
-                HandoffStep::Began | HandoffStep::ChildCancelled { .. } => {}
-            }
-        });
-    }
-
-    /// A question of the node, or of one of its children, was answered.
-    pub(in crate::run) fn resume(&mut self, node: &NodeId, interrupt: Option<&InterruptId>) {
-        let Some(ix) = self.def.index(node) else {
-            return;
-        };
-        let state = &mut self.state.nodes[ix];
-        let further = interrupt.and_then(|id| {
-            let waiting = state.also_waiting.iter();
-            waiting.into_iter().position(|s| s.interrupt.id == *id)
-        });
-        let child = match further {
-            Some(place) => state.also_waiting.remove(place).child,
-            None => promote(state),
-        };
-        match child {
-            Some(child) => self.set_child_status(&child, RunStatus::Running),
-            None => self.set_newest_child_status(node, Some(RunStatus::Running)),
+            worker.apply_step(&handoff.step);
         }
+        handoff.step.child().zip(status)
     }
 }
 
-/// The first wait is over: the next one takes its place, or the node runs again.
-fn promote(node: &mut NodeState) -> Option<tandem_record::RunId> {
-    let child = node.suspended.take().and_then(|s| s.child);
-    if node.also_waiting.is_empty() {
-        node.status = NodeStatus::Running;
-    } else {
-        node.suspended = Some(node.also_waiting.remove(0));
+impl WorkerState {
+    fn apply_step(&mut self, step: &HandoffStep) {
+        match step {
+            HandoffStep::Succeeded { child, .. } => self.child = Some(child.clone()),
+            HandoffStep::ChildCompleted {
+                variables,
+                untrusted,
+                ..
+            } => {
+                self.variables.clone_from(variables);
+                self.untrusted.clone_from(untrusted);
+            }
+            HandoffStep::Failed { error } | HandoffStep::ChildFailed { error, .. } => {
+                self.error = Some(error.clone());
+            }
+            HandoffStep::Harvested { .. } => self.variables.clear(),
+            HandoffStep::Began | HandoffStep::ChildCancelled { .. } => {}
+        }
     }
-    child
 }

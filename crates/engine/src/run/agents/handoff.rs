@@ -2,12 +2,14 @@
 //! the step before it. The child's id follows from its position, so repeating a step names the same
 //! child.
 
+use super::workers::{Dispatching, WorkerState, WorkerStep};
 use crate::ids::child_run_id;
 use crate::node::{Dispatch, FanOut, Kind, MAX_FAN_OUT};
+use crate::run::children::ChildRunSpec;
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::spawn::ChildRunSpec;
-use crate::run::state::{Dispatching, Phase, Run, WorkerState, WorkerStep};
+use crate::run::lifecycle::Phase;
+use crate::run::scheduling::Done;
+use crate::run::state::Run;
 use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{
@@ -38,14 +40,13 @@ impl DecisionDraft<'_> {
             return;
         };
         loop {
-            let node = &self.run.state.nodes[ix];
+            let node = self.run.node(ix);
             let open = matches!(node.status, NodeStatus::Running | NodeStatus::Suspended);
-            let held = self.run.state.phase != Phase::Running || self.needs.is_some() || !open;
-            if node.verifying.is_some() && !held && !self.continue_verification(ix) {
+            let held = self.run.phase() != Phase::Running || self.needs.is_some() || !open;
+            if self.run.verifying(ix).is_some() && !held && !self.continue_verification(ix) {
                 return;
             }
-            let node = &self.run.state.nodes[ix];
-            let Some(dispatching) = node.dispatching.as_ref().filter(|_| !held) else {
+            let Some(dispatching) = self.run.dispatching(ix).filter(|_| !held) else {
                 return;
             };
             if let FanOut::Parallel(parallel) = &config.fan_out {
@@ -111,7 +112,7 @@ impl DecisionDraft<'_> {
         if self.needs.is_some() {
             return;
         }
-        let recorded_worker = self.run.state.nodes[ix].dispatching.as_ref();
+        let recorded_worker = self.run.dispatching(ix);
         let recorded_worker = recorded_worker.and_then(|d| d.workers.get(index));
         let began =
             match recorded_worker.filter(|w| w.step == WorkerStep::Began && w.child.is_none()) {
@@ -132,7 +133,7 @@ impl DecisionDraft<'_> {
         };
         let agent = Run::only_agent(&child_def);
         self.emit_worker_handoff(ix, agent.clone(), decided);
-        let node = &self.run.state.nodes[ix];
+        let node = self.run.node(ix);
         let place = node.attempt * MAX_FAN_OUT + u32::try_from(index).unwrap_or(u32::MAX);
         let node_id = &def.nodes[ix].id;
         let child = child_run_id(self.run.id(), node_id, node.execution - 1, place);
@@ -172,11 +173,11 @@ impl DecisionDraft<'_> {
         workers: &[(usize, WorkerState)],
         decided: Seq,
     ) {
-        while self.run.state.nodes[ix].status == NodeStatus::Suspended {
+        while self.run.node(ix).status == NodeStatus::Suspended {
             self.resume_mirror(ix, decided);
         }
         for (index, worker) in workers {
-            if self.needs.is_some() || self.run.state.nodes[ix].status != NodeStatus::Running {
+            if self.needs.is_some() || self.run.node(ix).status != NodeStatus::Running {
                 return;
             }
             self.start_worker(ix, *index, &worker.workflow, decided);
@@ -197,7 +198,7 @@ impl DecisionDraft<'_> {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             worker: worker.clone(),
             step,
-            returned: std::mem::take(&mut self.returned),
+            returned: self.take_returned_descendants(),
         };
         self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
     }
@@ -215,7 +216,7 @@ impl DecisionDraft<'_> {
         let Kind::Dispatch(config) = &def.nodes[ix].kind else {
             unreachable!("only dispatch nodes have workers");
         };
-        let dispatching = self.run.state.nodes[ix].dispatching.as_ref();
+        let dispatching = self.run.dispatching(ix);
         let found = dispatching.and_then(|d| d.live_worker(child));
         let Some((index, worker)) = found.map(|(i, w)| (i, w.clone())) else {
             return;
@@ -248,7 +249,7 @@ impl DecisionDraft<'_> {
         let ended = self.emit_handoff_step(ix, index, &worker.workflow, step, worker.last);
         if parallel {
             self.cancel_unneeded_workers(ix, config, before);
-        } else if status == RunStatus::Completed && self.run.state.phase != Phase::Cancelling {
+        } else if status == RunStatus::Completed && self.run.phase() != Phase::Cancelling {
             // An output that needs verification is harvested after the verdict.
             if !self.run.checks_output(ix, config, &worker.workflow) {
                 self.harvest(

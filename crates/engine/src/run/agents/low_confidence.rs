@@ -4,7 +4,7 @@
 
 use super::emitter::AgentEmitter;
 use crate::run::draft::DecisionDraft;
-use crate::run::start::Question;
+use crate::run::questions::Question;
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use tandem_record::{AgentEventKind, Cause, LowConfidence, Seq};

@@ -4,7 +4,7 @@ use super::emitter::AgentEmitter;
 use crate::ids::tool_call_id;
 use crate::node::MockAgent;
 use crate::run::draft::DecisionDraft;
-use crate::run::start::NodeOutcome;
+use crate::run::scheduling::NodeOutcome;
 use tandem_record::{AgentEventKind, Cause, Object, Seq};
 
 impl DecisionDraft<'_> {
@@ -24,7 +24,7 @@ impl DecisionDraft<'_> {
             self.emit_reasoning(&emitter, text, chunks, reasoning.token_count, cause);
         }
         for (i, call) in config.tools.iter().enumerate() {
-            let execution = self.run.state.nodes[ix].execution;
+            let execution = self.run.node(ix).execution;
             let node = &self.run.def.nodes[ix].id;
             let id = tool_call_id(self.run.id(), node, execution, i);
             let called = AgentEventKind::ToolCalled {

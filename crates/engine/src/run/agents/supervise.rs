@@ -3,9 +3,9 @@
 
 use crate::node::{DecisionSource, Kind, OrchestratorDecision, Supervisor};
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::iteration_view::has_stateful_loop;
-use crate::run::start::NodeOutcome;
+use crate::run::memory::has_stateful_loop;
+use crate::run::scheduling::Done;
+use crate::run::scheduling::NodeOutcome;
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use tandem_record::{CapKind, Cause, ErrorInfo, Event, HttpRequest, Object, Seq};
@@ -104,17 +104,14 @@ impl DecisionDraft<'_> {
         let DecisionSource::Endpoint(endpoint) = &config.source else {
             return None;
         };
-        let state = &self.run.state;
+        let agents = &self.run.state.agents;
         let node = &self.run.def.nodes[ix].id;
         // A retry belongs to the same iteration.
-        let started = state
-            .agents
-            .iteration_starts
-            .get(node)
-            .filter(|_| attempt > 0);
+        let started = agents.iteration_starts.get(node).filter(|_| attempt > 0);
         let begins = started.copied().unwrap_or_else(|| self.run.next_seq());
-        let last: Vec<Value> = state
-            .children
+        let last: Vec<Value> = self
+            .run
+            .children()
             .iter()
             .rev()
             .take(MAX_LISTED_WORKERS)
@@ -127,7 +124,7 @@ impl DecisionDraft<'_> {
             "atSequence": begins,
             "prompt": config.prompt,
             "variables": self.run.view().variables,
-            "lastDecision": state.agents.decided.as_ref().map(|d| &d.decision),
+            "lastDecision": agents.decided.as_ref().map(|d| &d.decision),
             "lastVerdict": self.run.latest_verdict_json(),
             "workers": last,
         });
@@ -300,7 +297,7 @@ impl DecisionDraft<'_> {
             observed,
             node: None,
         };
-        let cause = self.emit(event, self.run.state.head);
+        let cause = self.emit(event, self.run.head());
         let message = format!("the run reached its limit of {limit} ({})", kind.as_str());
         let error = ErrorInfo::new(code, message).with_details(json!({"iteration": observed}));
         self.fail_run(error, None, Some(cause));

@@ -4,11 +4,12 @@
 //! The consequence of a verdict is derived from the state whenever the run advances, like
 //! everything a dispatch node does. A pause or a crash between the two changes nothing.
 
+use super::workers::{Dispatching, WorkerState, WorkerStep};
 use crate::node::{Dispatch, Kind, OrchestratorDecision, Route};
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::start::NodeOutcome;
-use crate::run::state::{Dispatching, Run, WorkerState, WorkerStep};
+use crate::run::scheduling::Done;
+use crate::run::scheduling::NodeOutcome;
+use crate::run::state::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, Object, Seq, VerificationSubject, VerifierVerdict, WorkflowId};
@@ -30,7 +31,7 @@ impl Run {
 
     /// Whether a worker's output is verified before it is harvested.
     pub(super) fn checks_output(&self, ix: usize, config: &Dispatch, worker: &WorkflowId) -> bool {
-        let dispatching = self.state.nodes[ix].dispatching.as_ref();
+        let dispatching = self.dispatching(ix);
         let supervisor = dispatching.and_then(|d| d.supervisor.as_ref());
         let verifier = supervisor.and_then(|node| self.supervisor(node)?.1.verifier.as_ref());
         verifier.is_some_and(|v| v.over_output) && !config.outputs(worker).is_empty()
@@ -110,8 +111,8 @@ impl DecisionDraft<'_> {
     /// Acts on a verdict, or requests it again if a pause cut the request off. Returns whether the
     /// node's workers may continue.
     pub(super) fn continue_verification(&mut self, ix: usize) -> bool {
-        let state = &self.run.state.nodes[ix];
-        let Some(verifying) = state.verifying.clone() else {
+        let state = self.run.node(ix);
+        let Some(verifying) = self.run.verifying(ix).cloned() else {
             return true;
         };
         match (&verifying.verification_subject, verifying.verdict) {
@@ -139,7 +140,7 @@ impl DecisionDraft<'_> {
         feedback: Option<&str>,
         decided: Seq,
     ) {
-        let cause = self.run.state.nodes[ix].last.unwrap_or(decided);
+        let cause = self.run.node(ix).last.unwrap_or(decided);
         match verdict {
             VerifierVerdict::Pass => self.end_by_decision(ix, decided),
             VerifierVerdict::Fail => {
@@ -164,7 +165,7 @@ impl DecisionDraft<'_> {
         mut outputs: Object,
         decided: Seq,
     ) {
-        let verifying = self.run.state.nodes[ix].verifying.as_ref();
+        let verifying = self.run.verifying(ix);
         let feedback = verifying.and_then(|v| v.feedback.clone());
         let verdict = worker.verdict.expect("a refused output has a verdict");
         outputs.extend(verdict_outputs(verdict, feedback.as_deref()));

@@ -2,8 +2,8 @@
 
 use crate::ids::{child_run_id, logical_invocation_id};
 use crate::node::{HttpConfig, Kind, Supervisor, Verifier, VerifierReport, VerifierSource};
+use crate::run::children::ChildRunSpec;
 use crate::run::draft::DecisionDraft;
-use crate::run::spawn::ChildRunSpec;
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Run {
 
     /// The endpoint of the verifier a dispatch node waits for.
     pub(in crate::run) fn verifier_endpoint(&self, ix: usize) -> Option<&HttpConfig> {
-        let requested = self.state.nodes[ix].verifying.as_ref()?;
+        let requested = self.verifying(ix)?;
         let (_, config) = self.supervisor(requested.supervisor.as_ref()?)?;
         match &config.verifier.as_ref()?.source {
             VerifierSource::Endpoint(http) => Some(http),
@@ -33,7 +33,7 @@ impl Run {
 
     /// Whether a node waits for its verifier.
     pub(in crate::run) fn awaits_verdict(&self, ix: usize) -> bool {
-        let requested = self.state.nodes[ix].verifying.as_ref();
+        let requested = self.verifying(ix);
         requested.is_some_and(|v| v.verdict.is_none())
     }
 
@@ -44,7 +44,7 @@ impl Run {
         verification_subject: &VerificationSubject,
     ) -> EffectId {
         let (tenant, node) = (&self.request().owner.tenant, &self.def.nodes[ix].id);
-        let execution = u64::from(self.state.nodes[ix].execution.saturating_sub(1));
+        let execution = u64::from(self.node(ix).execution.saturating_sub(1));
         let provider = format!(
             "tandem:verifier:{}",
             verification_index(verification_subject)
@@ -58,7 +58,7 @@ impl Run {
         ix: usize,
         verification_subject: &VerificationSubject,
     ) -> RunId {
-        let state = &self.state.nodes[ix];
+        let state = self.node(ix);
         // Counted down from the maximum, so that it never meets the index of a worker.
         let from_end =
             state.attempt.wrapping_mul(1 << 10) + verification_index(verification_subject);
@@ -189,8 +189,9 @@ impl DecisionDraft<'_> {
         let Some((_, verifier)) = self.verifier_at(&def, ix) else {
             return;
         };
-        let state = &self.run.state.nodes[ix];
-        let (Some(Work::Child { child, .. }), Some(requested)) = (&state.work, &state.verifying)
+        let state = self.run.node(ix);
+        let (Some(Work::Child { child, .. }), Some(requested)) =
+            (&state.work, self.run.verifying(ix))
         else {
             return;
         };
@@ -254,7 +255,7 @@ impl DecisionDraft<'_> {
             VerificationSubject::Output { index, .. } => {
                 subject["over"] = json!("output");
                 let def = Arc::clone(&run.def);
-                let worker = run.state.nodes[ix].dispatching.as_ref();
+                let worker = run.dispatching(ix);
                 let worker = worker.and_then(|d| d.workers.get(*index as usize));
                 if let (Some(worker), Kind::Dispatch(config)) = (worker, &def.nodes[ix].kind) {
                     let mapped = config.outputs(&worker.workflow).iter();
@@ -276,12 +277,9 @@ impl DecisionDraft<'_> {
         def: &'d crate::Definition,
         ix: usize,
     ) -> Option<(usize, &'d Verifier)> {
-        let state = &self.run.state.nodes[ix];
-        let requested = state.verifying.as_ref().and_then(|v| v.supervisor.as_ref());
-        let carried = state
-            .dispatching
-            .as_ref()
-            .and_then(|d| d.supervisor.as_ref());
+        let requested = self.run.verifying(ix).and_then(|v| v.supervisor.as_ref());
+        let dispatching = self.run.dispatching(ix);
+        let carried = dispatching.and_then(|d| d.supervisor.as_ref());
         let newest = self.run.state.agents.decided.as_ref().map(|d| &d.node);
         let supervisor = def.index(requested.or(carried).or(newest)?)?;
         match &def.nodes[supervisor].kind {
@@ -331,7 +329,7 @@ impl DecisionDraft<'_> {
         child: Option<RunStatus>,
         cause: Seq,
     ) {
-        let Some(requested) = self.run.state.nodes[ix].verifying.clone() else {
+        let Some(requested) = self.run.verifying(ix).cloned() else {
             return;
         };
         match VerifierReport::read(answer) {

@@ -2,7 +2,7 @@
 //! for them first, so that no descendant keeps running after the parent has ended.
 
 use crate::run::draft::DecisionDraft;
-use crate::run::state::Phase;
+use crate::run::lifecycle::Phase;
 use tandem_record::{Event, Principal, Reply, RunId};
 
 pub(super) fn cancel(
@@ -19,7 +19,7 @@ pub(super) fn cancel(
             already_terminal: false,
         };
     }
-    match draft.run.state.phase {
+    match draft.run.phase() {
         Phase::Completed | Phase::Failed | Phase::Cancelled => Reply::Cancel {
             status: draft.run.status(),
             already_terminal: true,

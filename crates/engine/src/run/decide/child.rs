@@ -1,12 +1,10 @@
 //! A child run reports to the node that started it.
 
+use crate::run::children::{awaiting_node, child_ended, resume_child_mirror};
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::{Done, RUN_CANCELLED};
-use crate::run::state::Phase;
-use serde_json::json;
-use tandem_record::{
-    ChildOutcome, ErrorInfo, Event, NodeId, NodeStatus, Object, Reply, RunId, RunStatus, Seq, Work,
-};
+use crate::run::lifecycle::Phase;
+use crate::run::scheduling::RUN_CANCELLED;
+use tandem_record::{ChildOutcome, Event, NodeId, Reply};
 
 pub(super) fn reported(
     draft: &mut DecisionDraft<'_>,
@@ -18,7 +16,7 @@ pub(super) fn reported(
         | ChildOutcome::Resumed { child }
         | ChildOutcome::Ended { child, .. } => child,
     };
-    let Some((ix, cause)) = awaiting(draft, node, reporter) else {
+    let Some((ix, cause)) = awaiting_node(draft, node, reporter) else {
         return Reply::Unchanged;
     };
     match outcome {
@@ -33,7 +31,7 @@ pub(super) fn reported(
             child,
         } => {
             // The parent mirrors the wait; the interrupt itself belongs to the child.
-            let cause = resume_mirror(draft, ix, &child, cause);
+            let cause = resume_child_mirror(draft, ix, &child, cause);
             draft.emit(
                 Event::NodeSuspended {
                     node: node.clone(),
@@ -51,7 +49,7 @@ pub(super) fn reported(
             );
         }
         ChildOutcome::Resumed { child } => {
-            resume_mirror(draft, ix, &child, cause);
+            resume_child_mirror(draft, ix, &child, cause);
         }
         ChildOutcome::Ended {
             child,
@@ -61,130 +59,33 @@ pub(super) fn reported(
             error,
             unused,
         } => {
-            draft.returned = unused;
+            draft.hold_returned_descendants(unused);
             let checks = draft.run.awaits_verdict(ix);
-            let dispatches = draft.run.state.nodes[ix].dispatching.is_some() && !checks;
-            if draft.run.state.phase == Phase::Cancelling && dispatches {
+            let dispatches = draft.run.dispatching(ix).is_some() && !checks;
+            if draft.run.phase() == Phase::Cancelling && dispatches {
                 draft.worker_ended(ix, &child, status, (variables, untrusted), error);
-                if !draft.run.state.nodes[ix].holds_up_cancel() {
-                    draft.cancel_node(ix, RUN_CANCELLED, draft.run.state.nodes[ix].last, None);
+                if !draft.run.holds_up_cancel(ix) {
+                    draft.cancel_node(ix, RUN_CANCELLED, draft.run.node(ix).last, None);
                 }
                 draft.finish_cancel_if_no_children();
                 return Reply::Accepted;
             }
-            if draft.run.state.phase == Phase::Cancelling {
+            if draft.run.phase() == Phase::Cancelling {
                 draft.cancel_node(ix, RUN_CANCELLED, Some(cause), Some(status));
                 draft.finish_cancel_if_no_children();
                 return Reply::Accepted;
             }
-            let cause = resume_mirror(draft, ix, &child, cause);
+            let cause = resume_child_mirror(draft, ix, &child, cause);
             if checks {
                 draft.verifier_run_ended(ix, status, &variables, error, cause);
             } else if dispatches {
                 // Advancing the run derives what follows, also after a pause.
                 draft.worker_ended(ix, &child, status, (variables, untrusted), error);
             } else {
-                ended(draft, ix, status, (variables, untrusted), error, cause);
+                child_ended(draft, ix, status, (variables, untrusted), error, cause);
             }
         }
     }
     draft.advance();
     Reply::Accepted
-}
-
-/// The node that waits for this child, and its newest event.
-fn awaiting(draft: &DecisionDraft<'_>, node: &NodeId, child: &RunId) -> Option<(usize, Seq)> {
-    if draft.run.state.phase.is_terminal() {
-        return None;
-    }
-    let ix = draft.run.def.index(node)?;
-    let state = &draft.run.state.nodes[ix];
-    let waits = state.awaits(child);
-    let open = matches!(state.status, NodeStatus::Running | NodeStatus::Suspended);
-    (waits && open).then_some((ix, state.last?))
-}
-
-/// Removes the mirrored wait of a child before the node continues.
-fn resume_mirror(draft: &mut DecisionDraft<'_>, ix: usize, child: &RunId, cause: Seq) -> Seq {
-    let state = &draft.run.state.nodes[ix];
-    let waits = state.suspended.iter().chain(&state.also_waiting);
-    let ours = waits.filter(|s| s.mirrors.is_some());
-    let mut ours = ours.filter(|s| s.child.as_ref().is_none_or(|c| c == child));
-    let Some(over) = ours.next() else {
-        return cause;
-    };
-    // With several waits the event has to name the one that is over.
-    let several = !state.also_waiting.is_empty();
-    let interrupt = several.then(|| over.interrupt.id.clone());
-    let node = draft.run.def.nodes[ix].id.clone();
-    draft.emit(
-        Event::NodeResumed {
-            node,
-            interrupt,
-            value: None,
-        },
-        Some(cause),
-    )
-}
-
-fn ended(
-    draft: &mut DecisionDraft<'_>,
-    ix: usize,
-    status: RunStatus,
-    (variables, untrusted): (Object, Vec<String>),
-    error: Option<ErrorInfo>,
-    cause: Seq,
-) {
-    let Some(Work::Child {
-        child,
-        outputs,
-        absorb_failure,
-        ..
-    }) = draft.run.state.nodes[ix].work.clone()
-    else {
-        unreachable!("awaiting() saw this node wait for a child");
-    };
-    let node = draft.run.def.nodes[ix].id.clone();
-    let done = |status: RunStatus| Done {
-        outputs: Object::from_iter([
-            ("childRunId".to_owned(), json!(child)),
-            ("childStatus".to_owned(), json!(status.as_str())),
-        ]),
-        child: Some(status),
-        ..Done::default()
-    };
-    match status {
-        RunStatus::Completed => {
-            if let Err(error) = draft.admit_merge(&outputs, &variables) {
-                draft.fail_node(ix, error, Some(cause), Some(status));
-                return;
-            }
-            let mut cause = cause;
-            for (ours, theirs) in &outputs {
-                // A variable the child never set does not change the parent's.
-                if let Some(value) = variables.get(theirs) {
-                    let marked = untrusted.contains(theirs);
-                    cause = draft.set_variable_with_trust(
-                        ours,
-                        Some(value.clone()),
-                        &node,
-                        marked,
-                        cause,
-                    );
-                }
-            }
-            draft.complete_node(ix, done(status), cause);
-        }
-        RunStatus::Failed if absorb_failure => draft.complete_node(ix, done(status), cause),
-        RunStatus::Failed => {
-            let inner = error.unwrap_or_else(|| ErrorInfo::new("child_failed", "no reason given"));
-            let message = format!("child run {child} failed: {}", inner.message);
-            let error = ErrorInfo::new("child_failed", message).with_details(json!({
-                "childRunId": child,
-                "childError": {"code": inner.code, "message": inner.message},
-            }));
-            draft.fail_node(ix, error, Some(cause), Some(status));
-        }
-        _ => draft.cancel_node(ix, "child-cancelled", Some(cause), Some(status)),
-    }
 }

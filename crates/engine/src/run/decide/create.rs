@@ -3,12 +3,12 @@
 
 use super::cancel::cancel;
 use crate::definition::{Definition, Problem};
+use crate::run::children::NewChildRun;
 use crate::run::draft::{Context, Decision, DecisionDraft};
-use crate::run::new_child_run::NewChildRun;
-use crate::run::options::check_options;
+use crate::run::lifecycle::check_options;
+use crate::run::lifecycle::too_much_to_check;
 use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
-use crate::run::work::too_much_to_check;
 use std::sync::Arc;
 use tandem_record::{Cause, Event, Object, Reply, RunId, RunRequest};
 

@@ -1,8 +1,8 @@
 //! A person without permission tried to decide an interrupt. The denial is recorded as an event;
 //! the interrupt stays open.
 
-use super::resolve::open_question;
 use crate::run::draft::DecisionDraft;
+use crate::run::questions::open_question;
 use crate::run::refusal::Refusal;
 use tandem_record::{Denial, Event, InterruptId, NodeId, Principal, Reply};
 
@@ -17,7 +17,7 @@ pub(super) fn deny(
     why: Denial,
 ) -> Result<Reply, Refusal> {
     let ix = open_question(draft, node, interrupt)?;
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let open = open.expect("open_question found it");
     if open.denials < MAX_RECORDED_DENIALS {
         let event = Event::DecisionDenied {
@@ -26,7 +26,7 @@ pub(super) fn deny(
             by: by.clone(),
             why,
         };
-        let cause = draft.run.state.nodes[ix].last;
+        let cause = draft.run.node(ix).last;
         draft.emit(event, cause);
     }
     Ok(Reply::Denied { by, why })

@@ -4,8 +4,8 @@
 use crate::node::{Kind, MemoryHook};
 use crate::run::agents::SupervisorAnswer;
 use crate::run::draft::DecisionDraft;
-use crate::run::finish::Done;
-use crate::run::state::Phase;
+use crate::run::lifecycle::Phase;
+use crate::run::scheduling::Done;
 use serde_json::Value;
 use tandem_record::{
     EffectId, EffectOutcome, ErrorInfo, ModelAnswer, NodeStatus, Object, Reply, Work,
@@ -21,7 +21,7 @@ pub(super) fn finished(
     {
         return reply;
     }
-    let nodes = draft.run.state.nodes.iter();
+    let nodes = draft.run.nodes().iter();
     let waiting = nodes.enumerate().find_map(|(ix, node)| {
         let (id, output) = match node.work.as_ref()? {
             Work::Http { effect, output, .. } => (effect, output.clone()),
@@ -39,10 +39,10 @@ pub(super) fn finished(
     let Some((ix, output, Some(cause))) = waiting else {
         return Reply::Unchanged;
     };
-    if draft.run.state.phase != Phase::Running {
+    if draft.run.phase() != Phase::Running {
         return Reply::Unchanged;
     }
-    if let Some(Work::Tool { .. }) = draft.run.state.nodes[ix].work {
+    if let Some(Work::Tool { .. }) = draft.run.node(ix).work {
         draft.tool_answered(ix, outcome, cause);
         draft.advance();
         return Reply::Accepted;

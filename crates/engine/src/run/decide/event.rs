@@ -2,18 +2,13 @@
 //! stored, up to a limit, and used by the first wait that matches. Each event is used once, even if
 //! its sender repeats it.
 
-use super::answers::{accept_answer, mismatched_keys};
-use super::overdue::expired_question;
-use super::resolve::{Answer, open_question};
 use crate::definition::Problem;
-use crate::node::{GenericInterrupt, Kind};
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
+use crate::run::questions::{check_payload, waiting_for};
 use crate::run::refusal::Refusal;
-use crate::run::state::Phase;
 use serde_json::Value;
-use std::sync::Arc;
-use tandem_record::{Event, ExternalEventOutcome, NodeStatus, Object, Principal, Reply};
-use tandem_schema::Meter;
+use tandem_record::{Event, ExternalEventOutcome, Object, Principal, Reply};
 
 /// Maximum number of early events stored per run.
 const MAX_STORED_EVENTS: usize = 64;
@@ -40,16 +35,16 @@ pub(super) fn deliver(
         let message = format!("is larger than {MAX_PAYLOAD_BYTES} bytes");
         return Err(Refusal::Invalid(vec![Problem::new("/payload", message)]));
     }
-    if draft.run.state.event_ids.contains(&event_id) {
+    if draft.run.knows_external_event(&event_id) {
         return Ok(event_reply(draft, ExternalEventOutcome::Duplicate));
     }
-    if !matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
+    if !matches!(draft.run.phase(), Phase::Running | Phase::Paused) {
         let status = draft.run.status();
         return Err(Refusal::RunEnded { status });
     }
     let waiting = waiting_for(draft, &event_type, &payload);
-    let full = draft.run.state.event_ids.len() >= MAX_EVENTS_PER_RUN
-        || (waiting.is_none() && draft.run.state.early.len() >= MAX_STORED_EVENTS);
+    let (accepted, stored) = draft.run.external_event_counts();
+    let full = accepted >= MAX_EVENTS_PER_RUN || (waiting.is_none() && stored >= MAX_STORED_EVENTS);
     if full {
         return Err(Refusal::TooManyEvents {
             limit: MAX_STORED_EVENTS,
@@ -69,12 +64,12 @@ pub(super) fn deliver(
         payload,
         by,
     };
-    draft.emit(event, draft.run.state.head);
+    draft.emit(event, draft.run.head());
     let Some(ix) = waiting else {
         return Ok(event_reply(draft, ExternalEventOutcome::Retained));
     };
     let node = draft.run.def.nodes[ix].id.clone();
-    let open = draft.run.state.nodes[ix].suspended.as_ref();
+    let open = draft.run.open_interrupt(ix);
     let interrupt = open.expect("it waits").interrupt.id.clone();
     draft.answer_from_early_event(ix);
     draft.advance();
@@ -88,66 +83,5 @@ fn event_reply(draft: &DecisionDraft<'_>, outcome: ExternalEventOutcome) -> Repl
     Reply::ExternalEventAccepted {
         outcome,
         status: draft.run.status(),
-    }
-}
-
-fn awaits(open: &GenericInterrupt, event_type: &str, payload: &Value, meter: &Meter) -> bool {
-    open.kind == "external-event"
-        && open.data.get("eventType").and_then(Value::as_str) == Some(event_type)
-        && mismatched_keys(open, payload, meter).is_empty()
-}
-
-/// The node that has waited longest for such an event.
-fn waiting_for(draft: &DecisionDraft<'_>, event_type: &str, payload: &Value) -> Option<usize> {
-    let nodes = draft.run.state.nodes.iter().enumerate();
-    nodes
-        .filter(|(_, state)| state.status == NodeStatus::Suspended)
-        .filter(|(ix, _)| match &draft.run.def.nodes[*ix].kind {
-            Kind::GenericInterrupt(open) => awaits(open, event_type, payload, draft.cx.work),
-            _ => false,
-        })
-        .filter(|(ix, _)| expired_question(draft, *ix).is_none())
-        .min_by_key(|(_, state)| state.suspended.as_ref().map(|s| s.since))
-        .map(|(ix, _)| ix)
-}
-
-fn check_payload(draft: &DecisionDraft<'_>, ix: usize, payload: &Value) -> Result<(), Refusal> {
-    let Kind::GenericInterrupt(open) = &draft.run.def.nodes[ix].kind else {
-        return Ok(());
-    };
-    let problems = open.check_value(payload, "/payload", draft.cx.work);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(Refusal::Invalid(problems))
-    }
-}
-
-impl DecisionDraft<'_> {
-    /// Answers the node's question with the oldest stored event that matches it, if there is one.
-    pub(in crate::run) fn answer_from_early_event(&mut self, ix: usize) {
-        let def = Arc::clone(&self.run.def);
-        let Kind::GenericInterrupt(open) = &def.nodes[ix].kind else {
-            return;
-        };
-        if open_question(self, &def.nodes[ix].id, None).is_err() {
-            return;
-        }
-        let early = self.run.state.early.iter();
-        let fits = early.filter_map(|event| {
-            let payload = Value::Object(event.payload.clone());
-            let work = self.cx.work;
-            let fits = awaits(open, &event.kind, &payload, work)
-                && open.check_value(&payload, "", work).is_empty();
-            fits.then(|| (event.clone(), payload))
-        });
-        let Some((event, payload)) = fits.min_by_key(|(event, _)| event.received) else {
-            return;
-        };
-        let answer = Answer {
-            event_id: Some(event.id),
-            ..Answer::of(payload, event.by)
-        };
-        accept_answer(self, ix, &answer);
     }
 }

@@ -1,30 +1,26 @@
 //! Turns a command into a decision. One file per command; this file only dispatches.
 
-mod answers;
-mod approval;
 mod cancel;
 mod child;
-mod conversation;
 mod create;
 mod deny;
 mod effect;
 mod event;
-mod held_decision;
-mod overdue;
 mod pause;
 mod resolve;
 mod resume;
 mod timer;
 
-use super::draft::{Context, Decision, DecisionDraft};
-use super::refusal::Undecided;
-use super::state::{Phase, Run};
-use super::work::{too_much_to_check, work_exceeded};
+use crate::run::draft::{Context, Decision, DecisionDraft};
+use crate::run::lifecycle::Phase;
+use crate::run::lifecycle::{too_much_to_check, work_exceeded};
+use crate::run::questions::Answer;
+use crate::run::refusal::Undecided;
+use crate::run::state::Run;
 use tandem_record::{Command, ErrorInfo, Reply};
 
 pub(super) use create::{check, check_served, may_use_test_types};
 pub use create::{create, create_child_run};
-pub(super) use overdue::expiry;
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
 pub fn decide(run: &Run, command: &Command, cx: &Context<'_>) -> Result<Decision, Undecided> {
@@ -69,9 +65,9 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
             by_link: _,
             decider,
         } => {
-            let answer = resolve::Answer {
+            let answer = Answer {
                 decider,
-                ..resolve::Answer::of(value, by)
+                ..Answer::of(value, by)
             };
             resolve::resolve(&mut draft, &node, interrupt.as_ref(), answer)?
         }
@@ -90,7 +86,7 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
         Command::Continue => continue_run(&mut draft),
     };
     // Not every command advances the run, but what it recorded is kept.
-    if matches!(draft.run.state.phase, Phase::Running | Phase::Paused) {
+    if matches!(draft.run.phase(), Phase::Running | Phase::Paused) {
         draft.fail_if_too_large();
     }
     draft.into_decision(reply)
@@ -99,15 +95,15 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
 /// Fails a run that cannot continue for a reason of the host.
 pub fn abandon(run: &Run, error: ErrorInfo, cx: &Context<'_>) -> Decision {
     let mut draft = DecisionDraft::new(run, cx);
-    if !draft.run.state.phase.is_terminal() {
-        let cause = draft.run.state.head;
+    if !draft.run.phase().is_terminal() {
+        let cause = draft.run.head();
         draft.fail_run(error, None, cause);
     }
     draft.finish(Reply::Accepted)
 }
 
 fn continue_run(draft: &mut DecisionDraft<'_>) -> Reply {
-    if draft.run.state.phase != Phase::Running {
+    if draft.run.phase() != Phase::Running {
         return Reply::Unchanged;
     }
     draft.advance();

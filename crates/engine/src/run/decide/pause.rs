@@ -11,8 +11,8 @@ pub(super) fn pause(
     policy: DrainPolicy,
 ) -> Result<Reply, Refusal> {
     let status = draft.run.status();
-    if status != RunStatus::Running || draft.run.state.draining.is_some() {
-        let paused_at = draft.run.state.paused_at;
+    if status != RunStatus::Running || draft.run.is_draining() {
+        let paused_at = draft.run.paused_at();
         // A draining pause counts as paused: a second pause is refused in the same way.
         let status = match status {
             RunStatus::Running => RunStatus::Paused,
@@ -25,7 +25,7 @@ pub(super) fn pause(
             // Open interrupts and their votes are kept during a pause.
             let nodes = draft.open_nodes().into_iter();
             let interrupted = nodes
-                .filter(|ix| draft.run.state.nodes[*ix].status == NodeStatus::Running)
+                .filter(|ix| draft.run.node(*ix).status == NodeStatus::Running)
                 .filter(|ix| draft.may_cut_off(*ix))
                 .map(|ix| draft.run.def.nodes[ix].id.clone())
                 .collect();

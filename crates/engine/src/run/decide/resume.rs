@@ -1,15 +1,15 @@
 //! Resume: a paused run continues where it was.
 
 use crate::run::draft::DecisionDraft;
+use crate::run::lifecycle::Phase;
 use crate::run::refusal::Refusal;
-use crate::run::state::Phase;
 use tandem_record::{Event, Reply};
 
 pub(super) fn resume(
     draft: &mut DecisionDraft<'_>,
     reason: Option<String>,
 ) -> Result<Reply, Refusal> {
-    if draft.run.state.phase != Phase::Paused {
+    if draft.run.phase() != Phase::Paused {
         return Err(Refusal::NotPaused {
             status: draft.run.status(),
         });

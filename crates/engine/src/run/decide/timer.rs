@@ -1,20 +1,20 @@
 //! A timer fired. Its key says which one; the state decides whether it still applies.
 
 use crate::run::draft::DecisionDraft;
-use crate::run::state::Phase;
+use crate::run::lifecycle::Phase;
 use serde_json::json;
 use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Reply, TimerKey, Work};
 
 pub(super) fn fired(draft: &mut DecisionDraft<'_>, key: &TimerKey) -> Reply {
     // Time does not pass for a paused run. Timers from before the pause are set again on resume.
-    if draft.run.state.phase != Phase::Running {
+    if draft.run.phase() != Phase::Running {
         return Reply::Unchanged;
     }
     let acted = match key {
         TimerKey::RunDeadline => run_deadline(draft),
         TimerKey::NodeWake { node, attempt } => node_wake(draft, node, *attempt),
         TimerKey::NodeDeadline { node, attempt } => node_deadline(draft, node, *attempt),
-        TimerKey::InterruptDeadline { node } => super::overdue::deadline_passed(draft, node),
+        TimerKey::InterruptDeadline { node } => crate::run::questions::deadline_passed(draft, node),
         TimerKey::Trigger { id } => trigger(draft, id),
     };
     if !acted {
@@ -37,7 +37,7 @@ fn run_deadline(draft: &mut DecisionDraft<'_>) -> bool {
         observed,
         node: None,
     };
-    let cause = draft.emit(event, draft.run.state.head);
+    let cause = draft.emit(event, draft.run.head());
     let error = ErrorInfo::new(
         "run_timeout",
         format!("the run took longer than {limit} ms"),
@@ -50,7 +50,7 @@ fn run_deadline(draft: &mut DecisionDraft<'_>) -> bool {
 /// The node, if this attempt of it is running.
 fn running(draft: &DecisionDraft<'_>, node: &NodeId, attempt: u32) -> Option<usize> {
     let ix = draft.run.def.index(node)?;
-    let state = &draft.run.state.nodes[ix];
+    let state = draft.run.node(ix);
     (state.status == NodeStatus::Running && state.attempt == attempt).then_some(ix)
 }
 
@@ -58,7 +58,7 @@ fn node_wake(draft: &mut DecisionDraft<'_>, node: &NodeId, attempt: u32) -> bool
     let Some(ix) = running(draft, node, attempt) else {
         return false;
     };
-    let state = &draft.run.state.nodes[ix];
+    let state = draft.run.node(ix);
     let cause = state.last.expect("a running node was started by an event");
     if let Some(at) = state.retry_at {
         if draft.now < at {
@@ -90,7 +90,7 @@ fn node_deadline(draft: &mut DecisionDraft<'_>, node: &NodeId, attempt: u32) -> 
     let Some(ix) = running(draft, node, attempt) else {
         return false;
     };
-    let state = &draft.run.state.nodes[ix];
+    let state = draft.run.node(ix);
     let cause = state.last.expect("a running node was started by an event");
     if state.deadline.is_none_or(|deadline| draft.now < deadline) {
         return false;
@@ -104,8 +104,8 @@ fn node_deadline(draft: &mut DecisionDraft<'_>, node: &NodeId, attempt: u32) -> 
 
 /// Whether this trigger is due. Advancing the run fires every trigger that is due.
 fn trigger(draft: &DecisionDraft<'_>, id: &str) -> bool {
-    let due = draft.run.state.armed.get(id);
+    let due = draft.run.armed_triggers().get(id);
     due.is_some_and(|due| draft.now >= *due)
-        && draft.run.state.draining.is_none()
+        && !draft.run.is_draining()
         && !draft.run.trigger_is_busy(id)
 }

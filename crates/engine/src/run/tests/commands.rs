@@ -59,7 +59,7 @@ impl RunHarness {
     }
 
     pub(super) fn child_of(&self, node: &str) -> RunId {
-        let mut awaited = self.node(node).awaited_children();
+        let mut awaited = self.run().awaited_children(self.index(node));
         match awaited.next() {
             Some((child, _)) => child.clone(),
             None => panic!("{node} waits for no child"),

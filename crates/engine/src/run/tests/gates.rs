@@ -22,8 +22,8 @@ pub(super) fn answer(node: &str, value: Value) -> Command {
 }
 
 fn shown(run: &RunHarness) -> &Value {
-    let open = run.node("gate").suspended.as_ref();
-    &open.expect("the question is open").interrupt.data
+    let data = run.run().shown_data(&NodeId::new("gate"), None);
+    data.expect("the question is open")
 }
 
 fn vote(action: &str, voter: &str) -> Command {

@@ -9,13 +9,14 @@ use super::lines;
 use super::providers::providers;
 use super::workflow_builder::WorkflowBuilder;
 use crate::definition::Definition;
+use crate::machine::TimerRequest;
 use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
     AgentPolicy, Context, Decision, Definitions, ForkSource, Limits, Lookup, Memory,
     MemoryQueryKind, MemoryRead, MemoryResult, ModelAnswers, Need, NewChildRun, Refusal,
-    ReplayedModelAnswer, Run, State, TimerRequest, Undecided, create, create_child_run, decide,
-    fork, required_announcements, required_effects, required_timers,
+    ReplayedModelAnswer, Run, State, Undecided, create, create_child_run, decide, fork,
+    required_announcements, required_effects, required_timers,
 };
 use crate::tool::ToolServers;
 use serde_json::{Value, json};
@@ -291,12 +292,13 @@ impl RunHarness {
         self.run().status()
     }
 
-    pub(super) fn node(&self, node: &str) -> &crate::run::state::NodeState {
-        let ix = self
-            .def
-            .index(&NodeId::new(node))
-            .expect("a node of the workflow");
-        &self.run().state.nodes[ix]
+    pub(super) fn node(&self, node: &str) -> &crate::run::scheduling::NodeState {
+        self.run().node(self.index(node))
+    }
+
+    pub(super) fn index(&self, node: &str) -> usize {
+        let ix = self.def.index(&NodeId::new(node));
+        ix.expect("a node of the workflow")
     }
 
     pub(super) fn log(&self) -> &[RecordedEvent] {
@@ -418,7 +420,7 @@ impl RunHarness {
         let mut refolded = self
             .run
             .clone()
-            .unwrap_or_else(|| Run::new(decision.run.id().clone(), Arc::clone(&self.def)));
+            .unwrap_or_else(|| Run::new(decision.after.id().clone(), Arc::clone(&self.def)));
         for recorded in &decision.events {
             assert_eq!(recorded.seq.0, self.log.len() as u64, "a gap in the log");
             if let Some(last) = self.log.last() {
@@ -433,7 +435,7 @@ impl RunHarness {
             self.log.push(read);
         }
         assert_eq!(
-            refolded.state, decision.run.state,
+            refolded.state, decision.after.state,
             "the fold and the decision disagree"
         );
         let json = serde_json::to_string(&*refolded.state).expect("state is plain data");
@@ -490,7 +492,7 @@ impl RunHarness {
     fn check_created_child(&self, new_child: NewChildRun) {
         let cancelled_at_creation = new_child.cancelled_at_creation;
         let child = create_child_run(new_child, &self.context());
-        assert_eq!(child.run.status().is_terminal(), cancelled_at_creation);
+        assert_eq!(child.after.status().is_terminal(), cancelled_at_creation);
         let goes_on = child.effects.iter().any(|e| e.kind == EffectKind::Continue);
         assert_eq!(goes_on, !cancelled_at_creation);
         assert_eq!(
@@ -503,7 +505,7 @@ impl RunHarness {
     fn check_fired(&self, key: &TimerKey, decision: &Decision) {
         let due = self.timers.get(key).filter(|due| **due <= self.now);
         if due.is_some() {
-            let after = required_timers(&decision.run, &self.limits);
+            let after = required_timers(&decision.after, &self.limits);
             assert_ne!(after.get(key), due, "{key:?} is due and fired in vain");
         }
     }

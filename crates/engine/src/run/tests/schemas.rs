@@ -66,7 +66,7 @@ fn schema_no_longer_accepted_fails_the_node() {
     };
     let def = Arc::new(Definition::compile(&document, stored).expect("it was accepted once"));
     let decision = begin(&def, &Meter::unlimited()).expect("it is decided");
-    let error = decision.run.error().expect("it failed");
+    let error = decision.after.error().expect("it failed");
     assert_eq!(error.code, "schema_refused");
     assert!(error.message.contains("look-around"), "{}", error.message);
 }

@@ -141,7 +141,7 @@ fn untrusted_marks_reach_children_and_return_with_their_outputs() {
     };
     run.child_reports("sub", ended);
     assert_eq!(run.status(), RunStatus::Completed);
-    let marked: Vec<&String> = run.run().state.untrusted.iter().collect();
+    let marked: Vec<&String> = run.run().untrusted_names().iter().collect();
     assert_eq!(marked, ["note", "summary"]);
 
     let asks = workflow("child")

@@ -161,8 +161,8 @@ fn step_over_the_hard_limit_fails_the_run_at_that_step() {
     let needed = work_of(flow());
     let meter = WorkMeter::with_hard_limit(needed - 10_000);
     let decision = begin_with(flow(), &meter, &NoMemory).expect("it is decided");
-    assert_eq!(decision.run.status(), RunStatus::Failed);
-    let error = decision.run.error().expect("it failed");
+    assert_eq!(decision.after.status(), RunStatus::Failed);
+    let error = decision.after.error().expect("it failed");
     assert_eq!(error.code, "decision_work_exceeded");
     // The first node was not affected.
     let kinds = decision.events.iter().map(|e| format!("{:?}", e.event));
