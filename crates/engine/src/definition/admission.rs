@@ -117,7 +117,7 @@ fn closed_settings(definition: &Definition) -> Vec<Problem> {
         let config = &definition.document.nodes[node.doc].config;
         let faults = match &node.kind {
             Kind::Dispatch(_) => nulls_of_dispatch(config),
-            Kind::MockAgent(_) => faults_of_mock(config),
+            Kind::Conformance(kind) => kind.config_faults(config),
             Kind::Supervisor(_) => faults_of_decisions(config),
             _ => Vec::new(),
         };
@@ -130,9 +130,9 @@ fn closed_settings(definition: &Definition) -> Vec<Problem> {
 }
 
 /// A path below the configuration, and what is wrong there.
-type Fault = (String, String);
+pub(crate) type Fault = (String, String);
 
-fn nulls(fields: &Object, below: &str) -> Vec<Fault> {
+pub(crate) fn nulls(fields: &Object, below: &str) -> Vec<Fault> {
     let empty = fields.iter().filter(|(_, value)| value.is_null());
     empty
         .map(|(key, _)| (format!("{below}/{key}"), "is null; leave it out".to_owned()))
@@ -144,21 +144,6 @@ fn nulls_of_dispatch(config: &Object) -> Vec<Fault> {
     for key in ["perWorkerInputMappings", "perWorkerOutputMappings"] {
         if let Some(workers) = config.get(key).and_then(Value::as_object) {
             faults.extend(nulls(workers, &format!("/{key}")));
-        }
-    }
-    faults
-}
-
-fn faults_of_mock(config: &Object) -> Vec<Fault> {
-    let mut faults = nulls(config, "");
-    let calls = config.get("mockToolCalls").and_then(Value::as_array);
-    for (i, call) in calls.into_iter().flatten().enumerate() {
-        if call
-            .pointer("/error/details")
-            .is_some_and(|d| !d.is_object())
-        {
-            let at = format!("/mockToolCalls/{i}/error/details");
-            faults.push((at, "must be an object".to_owned()));
         }
     }
     faults

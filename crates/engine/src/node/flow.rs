@@ -1,7 +1,8 @@
 //! Flow primitives: sleeping, failing, variables, channels, loops.
 
 use super::settings::{Setting, value};
-use super::{Kind, MemoryHook, ParseContext};
+use super::{Kind, ParseContext};
+use crate::conformance::identity_hook;
 use crate::expression::Expression;
 use crate::value_kind::kind_of;
 use serde_json::Value;
@@ -31,15 +32,8 @@ pub(super) const LOOP: &[Setting] = &[
 ];
 
 pub(super) fn identity(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
-    // Fixtures set test hooks on this type; elsewhere the keys have no meaning.
-    if config.contains_key("memoryAction") && cx.implicit_hook() {
-        return MemoryHook::parse(config, cx).map(Kind::MemoryHook);
-    }
-    let twice = config.get("emitDuplicateMessageId") == Some(&Value::Bool(true));
-    if twice && cx.implicit_hook() {
-        return Some(Kind::DuplicateMessage);
-    }
-    Some(Kind::Passthrough)
+    let hook = identity_hook(config, cx)?;
+    Some(hook.map_or(Kind::Passthrough, Kind::Conformance))
 }
 
 pub(super) fn delay(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {

@@ -55,7 +55,7 @@ const HOOKS: [&str; 4] = [
     "mockConfidence",
     "mockPendingDecision",
 ];
-pub(super) const MIN_AGENT_ID_CHARS: usize = 3;
+pub(crate) const MIN_AGENT_ID_CHARS: usize = 3;
 pub(super) const MAX_AGENT_ID_CHARS: usize = 256;
 
 /// Refuses a test hook in a workflow that is not a test.
@@ -164,7 +164,7 @@ fn decision(value: &Value, key: &str, cx: &mut ParseContext<'_>) -> Option<Orche
 }
 
 /// An agent's own id; the protocol limits its length.
-pub(super) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
+pub(crate) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
     let id = cx.text(config, "agentId")?;
     let fits =
         |id: &String| (MIN_AGENT_ID_CHARS..=MAX_AGENT_ID_CHARS).contains(&id.chars().count());
@@ -176,7 +176,7 @@ pub(super) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Opt
 }
 
 /// An optional number from 0 to 1.
-pub(super) fn fraction(
+pub(crate) fn fraction(
     config: &Object,
     key: &str,
     cx: &mut ParseContext<'_>,

@@ -5,10 +5,10 @@
 //! such a node that were copied are not emitted twice.
 
 use super::log_index;
+use crate::conformance::rebase_call;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
 use crate::node::Kind;
 use crate::run::agents::{WorkerState, WorkerStep};
-use crate::run::calls::rebase_call;
 use crate::run::calls::tool_effect;
 use crate::run::draft::DecisionDraft;
 use crate::run::lifecycle::Phase;
