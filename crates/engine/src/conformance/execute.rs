@@ -4,7 +4,7 @@
 use super::kind::ConformanceKind;
 use super::memory_hook::MemoryHook;
 use super::rules::may_use_test_types;
-use crate::node::hold_ms;
+use crate::node::millis;
 use crate::run::{DecisionDraft, NodeOutcome};
 use serde_json::json;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl ConformanceKind {
     ) -> Result<Option<Work>, ErrorInfo> {
         match self {
             Self::Hold => {
-                let ms = hold_ms(inputs);
+                let ms = inputs.get("delayMs").map_or(Ok(0), millis);
                 let ms = ms.map_err(|message| ErrorInfo::new("validation_error", message))?;
                 Ok(draft.sleep(ms, Some(inputs.clone())))
             }

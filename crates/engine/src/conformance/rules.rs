@@ -69,3 +69,8 @@ pub(crate) fn refused_node<'d>(
     let used = def.test_only();
     used.filter(|_| !may_use_test_types(def, request, cx))
 }
+
+/// The protocol's own test workflows are started without their required inputs.
+pub(crate) fn may_omit_inputs(def: &Definition) -> bool {
+    def.is_conformance()
+}

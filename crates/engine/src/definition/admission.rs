@@ -3,7 +3,8 @@
 
 use super::check::{Examined, examine};
 use super::{Definition, Permissions, Problem, undefined_names, unreachable};
-use crate::node::{Kind, OrchestratorDecision, RefusalPolicy, unknown_settings};
+use crate::conformance::scripts::decision_faults;
+use crate::node::{Kind, RefusalPolicy, unknown_settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::Object;
@@ -118,7 +119,7 @@ fn closed_settings(definition: &Definition) -> Vec<Problem> {
         let faults = match &node.kind {
             Kind::Dispatch(_) => nulls_of_dispatch(config),
             Kind::Conformance(kind) => kind.config_faults(config),
-            Kind::Supervisor(_) => faults_of_decisions(config),
+            Kind::Supervisor(_) => decision_faults(config),
             _ => Vec::new(),
         };
         problems.extend(faults.into_iter().map(|(below, message)| Problem {
@@ -147,26 +148,6 @@ fn nulls_of_dispatch(config: &Object) -> Vec<Fault> {
         }
     }
     faults
-}
-
-/// The decisions of a test workflow are checked when it is registered.
-fn faults_of_decisions(config: &Object) -> Vec<Fault> {
-    let pending = config.get("mockPendingDecision");
-    let pending = pending.map(|d| ("/mockPendingDecision".to_owned(), d));
-    let plans = ["mockDispatchPlan", "mockDecisions"].into_iter();
-    let planned = plans.flat_map(|key| {
-        let plan = config.get(key).and_then(Value::as_array);
-        let plan = plan.into_iter().flatten().enumerate();
-        plan.map(move |(i, decision)| (format!("/{key}/{i}"), decision))
-    });
-    pending
-        .into_iter()
-        .chain(planned)
-        .filter_map(|(at, decision)| {
-            let (below, message) = OrchestratorDecision::read_strict(decision).err()?;
-            Some((format!("{at}{below}"), message))
-        })
-        .collect()
 }
 
 #[cfg(test)]

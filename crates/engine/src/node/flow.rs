@@ -68,12 +68,8 @@ pub(crate) fn delay_ms(
     }
 }
 
-/// How long `core.conformance.hold` waits: its port `delayMs`.
-pub(crate) fn hold_ms(inputs: &Object) -> Result<u64, String> {
-    inputs.get("delayMs").map_or(Ok(0), millis)
-}
-
-fn millis(value: &Value) -> Result<u64, String> {
+/// A delay in milliseconds, or why the value is none.
+pub(crate) fn millis(value: &Value) -> Result<u64, String> {
     let number = value.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
     let Some(number) = number else {
         let kind = kind_of(value);

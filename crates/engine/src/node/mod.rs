@@ -35,7 +35,7 @@ pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
 pub use dispatch::{ASK_USER_ROUTINGS, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
-pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, hold_ms};
+pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, millis};
 pub use gate::ACTIONS as APPROVAL_ACTIONS;
 pub(crate) use gate::{ApprovalGate, ClarificationGate, GenericInterrupt};
 pub(crate) use http::HttpConfig;

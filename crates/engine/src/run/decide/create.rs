@@ -2,7 +2,7 @@
 //! created in its parent's commit is not advanced.
 
 use super::cancel::cancel;
-use crate::conformance::refused_node;
+use crate::conformance::{may_omit_inputs, refused_node};
 use crate::definition::{Definition, Problem};
 use crate::run::children::NewChildRun;
 use crate::run::draft::{Context, Decision, DecisionDraft};
@@ -137,10 +137,9 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
                     variable.kind_label()
                 )
             }
-            // The protocol's own test workflows are started without their required inputs.
             None if variable.required
                 && variable.default_value.is_none()
-                && !def.is_conformance() =>
+                && !may_omit_inputs(def) =>
             {
                 format!(
                     "is required: the workflow declares {}",

@@ -207,7 +207,7 @@ fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize
 /// the protocol's test workflows run it to its end.
 fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix];
-    let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
+    let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.scripted_turns.is_some());
     let open = run.open_interrupt(ix);
     let talks = open.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
     let Some(start) = last_start(log, &node.id) else {
