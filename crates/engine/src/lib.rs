@@ -7,6 +7,7 @@
 //! The engine does not depend on the database that stores its events or on the protocol that shows
 //! them.
 
+mod conformance;
 mod cost;
 pub mod definition;
 mod expression;

@@ -79,7 +79,9 @@ impl Commit {
             + rows
     }
 
-    /// Refuses invalid commits, so that every implementation refuses the same ones.
+    /// Refuses invalid commits, so that every implementation refuses the same ones. Each
+    /// implementation checks inside its transaction that an append follows the head of its stream;
+    /// the sequence of an event is its position, so a log has no gaps.
     pub fn check(&self) -> Result<(), Fault> {
         for append in &self.appends {
             if append.after.is_none() && append.events.is_empty() {
@@ -100,6 +102,7 @@ impl Commit {
                 ));
             }
             append.check_size()?;
+            append.check_snapshot()?;
         }
         for (at, record) in self.idempotency.iter().enumerate() {
             if self.idempotency[..at].iter().any(|r| r.key == record.key) {
@@ -160,6 +163,27 @@ pub struct Append {
 pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 impl Append {
+    /// The head of the stream after this append.
+    fn end(&self) -> Option<Seq> {
+        let length = self.after.map_or(0, |seq| seq.next().0) + self.events.len() as u64;
+        length.checked_sub(1).map(Seq)
+    }
+
+    /// Refuses a snapshot from after the last event of its append: whoever reads it would skip
+    /// events that come later.
+    fn check_snapshot(&self) -> Result<(), Fault> {
+        let end = self.end();
+        match &self.snapshot {
+            Some(snapshot) if Some(snapshot.seq) > end => {
+                let (stream, seq) = (&self.stream, snapshot.seq);
+                let message =
+                    format!("stream {stream} has a snapshot at {seq:?} and ends at {end:?}");
+                Err(Fault::permanent("invalid", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses what is too large to be stored, which no retry can change.
     fn check_size(&self) -> Result<(), Fault> {
         let events = self.events.iter().map(|event| event.body.len());

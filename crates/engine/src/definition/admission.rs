@@ -3,7 +3,8 @@
 
 use super::check::{Examined, examine};
 use super::{Definition, Permissions, Problem, undefined_names, unreachable};
-use crate::node::{Kind, OrchestratorDecision, RefusalPolicy, unknown_settings};
+use crate::conformance::scripts::decision_faults;
+use crate::node::{Kind, RefusalPolicy, unknown_settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::Object;
@@ -117,8 +118,8 @@ fn closed_settings(definition: &Definition) -> Vec<Problem> {
         let config = &definition.document.nodes[node.doc].config;
         let faults = match &node.kind {
             Kind::Dispatch(_) => nulls_of_dispatch(config),
-            Kind::MockAgent(_) => faults_of_mock(config),
-            Kind::Supervisor(_) => faults_of_decisions(config),
+            Kind::Conformance(kind) => kind.config_faults(config),
+            Kind::Supervisor(_) => decision_faults(config),
             _ => Vec::new(),
         };
         problems.extend(faults.into_iter().map(|(below, message)| Problem {
@@ -130,9 +131,9 @@ fn closed_settings(definition: &Definition) -> Vec<Problem> {
 }
 
 /// A path below the configuration, and what is wrong there.
-type Fault = (String, String);
+pub(crate) type Fault = (String, String);
 
-fn nulls(fields: &Object, below: &str) -> Vec<Fault> {
+pub(crate) fn nulls(fields: &Object, below: &str) -> Vec<Fault> {
     let empty = fields.iter().filter(|(_, value)| value.is_null());
     empty
         .map(|(key, _)| (format!("{below}/{key}"), "is null; leave it out".to_owned()))
@@ -147,41 +148,6 @@ fn nulls_of_dispatch(config: &Object) -> Vec<Fault> {
         }
     }
     faults
-}
-
-fn faults_of_mock(config: &Object) -> Vec<Fault> {
-    let mut faults = nulls(config, "");
-    let calls = config.get("mockToolCalls").and_then(Value::as_array);
-    for (i, call) in calls.into_iter().flatten().enumerate() {
-        if call
-            .pointer("/error/details")
-            .is_some_and(|d| !d.is_object())
-        {
-            let at = format!("/mockToolCalls/{i}/error/details");
-            faults.push((at, "must be an object".to_owned()));
-        }
-    }
-    faults
-}
-
-/// The decisions of a test workflow are checked when it is registered.
-fn faults_of_decisions(config: &Object) -> Vec<Fault> {
-    let pending = config.get("mockPendingDecision");
-    let pending = pending.map(|d| ("/mockPendingDecision".to_owned(), d));
-    let plans = ["mockDispatchPlan", "mockDecisions"].into_iter();
-    let planned = plans.flat_map(|key| {
-        let plan = config.get(key).and_then(Value::as_array);
-        let plan = plan.into_iter().flatten().enumerate();
-        plan.map(move |(i, decision)| (format!("/{key}/{i}"), decision))
-    });
-    pending
-        .into_iter()
-        .chain(planned)
-        .filter_map(|(at, decision)| {
-            let (below, message) = OrchestratorDecision::read_strict(decision).err()?;
-            Some((format!("{at}{below}"), message))
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use super::document::{Document, Edge, PortValue};
 use super::schema::Schemas;
 use super::topology::{self, Topology};
 use super::{
-    CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions, Problem,
-    is_conformance, schema, supervision, triggers,
+    CompiledChannel, CompiledEdge, CompiledNode, Definition, Loop, Permissions, Problem, schema,
+    supervision, triggers,
 };
+use crate::conformance::AllowedHooks;
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
 use crate::ids::definition_hash;
-use crate::node::{self, Conformance, Kind, ParseContext};
+use crate::node::{self, Kind, ParseContext};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -420,7 +421,7 @@ fn compile_node(
     let mut context = ParseContext {
         path: format!("/nodes/{d}"),
         node: &node.id,
-        conformance: Conformance::of(permissions.conformance, is_conformance(doc.id.as_str())),
+        hooks: AllowedHooks::of(permissions.conformance, doc.id.as_str()),
         test_only: false,
         packs: permissions.packs,
         schemas,

@@ -1,7 +1,7 @@
 //! A workflow document, checked and compiled. Owns every rule about what may be registered. An
 //! existing [`Definition`] is valid, so the run machine never checks it again.
 
-mod admission;
+pub(crate) mod admission;
 mod check;
 pub mod document;
 mod nearest;
@@ -16,9 +16,10 @@ mod unreachable;
 pub use nearest::nearest;
 pub use undefined_names::{ChildReference, child_references};
 
+use crate::conformance::MOCK_PROVIDER_KEY;
+pub use crate::conformance::{ConformanceTypes, is_conformance};
 use crate::expression::Expression;
 use crate::graph::condition::CompiledCondition;
-use crate::model::mock;
 use crate::node::Kind;
 use crate::pack::AllowedPackTypes;
 use document::{Document, TriggerRule};
@@ -69,21 +70,6 @@ impl Problem {
         self.reason = Some(reason);
         self
     }
-}
-
-/// Where the protocol's test-only node types and test hooks exist.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ConformanceTypes {
-    /// Nowhere: the operator did not enable them.
-    Off,
-    /// In workflows whose id begins with `conformance-`.
-    #[default]
-    ByWorkflowId,
-    /// In every workflow: the caller has the role.
-    Everywhere,
-    /// In documents stored while they existed, on a host that no longer has them. Such documents
-    /// compile so that their runs stay readable; no run of them may start.
-    StoredOnly,
 }
 
 /// What the registering caller and this host allow.
@@ -192,7 +178,7 @@ impl Definition {
     /// Secrets of the operator that test-only nodes prove to have.
     pub fn echoed_secrets(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().filter_map(|node| match &node.kind {
-            Kind::SecretEcho { secret_id } => Some(secret_id.as_str()),
+            Kind::Conformance(kind) => kind.echoed_secret(),
             _ => None,
         })
     }
@@ -230,7 +216,7 @@ impl Definition {
             return Vec::new();
         };
         let mut configurable = options.configurable.clone().unwrap_or_default();
-        configurable.remove(mock::KEY);
+        configurable.remove(MOCK_PROVIDER_KEY);
         schema::problems(schema, &Value::Object(configurable), "/configurable", meter)
     }
 
@@ -274,15 +260,6 @@ impl Definition {
             !leads_on && !repeated(ix)
         })
     }
-}
-
-/// Id prefixes of the workflows that the protocol publishes for tests.
-const TEST_WORKFLOW_PREFIXES: [&str; 2] = ["conformance-", "openwop-smoke-"];
-
-/// Whether the id is one of the protocol's test workflows, where test-only node types are allowed.
-pub fn is_conformance(workflow_id: &str) -> bool {
-    let mut prefixes = TEST_WORKFLOW_PREFIXES.iter();
-    prefixes.any(|prefix| workflow_id.starts_with(prefix))
 }
 
 #[cfg(test)]

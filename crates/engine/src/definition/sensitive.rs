@@ -161,7 +161,8 @@ fn marks<'a>(
     };
     let when = |on: bool, mark: Mark<'a>| if on { vec![mark] } else { Vec::new() };
     match &node.kind {
-        Kind::Passthrough | Kind::SideEffect | Kind::Hold | Kind::DuplicateMessage => {
+        Kind::Passthrough => ports.iter().map(|port| Mark::Port(port)).collect(),
+        Kind::Conformance(kind) if kind.passes_inputs_on() => {
             ports.iter().map(|port| Mark::Port(port)).collect()
         }
         Kind::SetVariable { name, value } => {
@@ -224,14 +225,8 @@ fn marks<'a>(
         | Kind::GenericInterrupt(_)
         | Kind::ConversationGate(_)
         | Kind::Pack
-        | Kind::MemoryHook(_)
-        | Kind::MockAgent(_)
         | Kind::Gated { .. }
-        | Kind::RequiresMissing { .. }
-        | Kind::ModelCapabilityMissing
-        | Kind::SecretEcho { .. }
-        | Kind::CostEmit { .. }
-        | Kind::ArtifactEmit { .. } => Vec::new(),
+        | Kind::Conformance(_) => Vec::new(),
     }
 }
 

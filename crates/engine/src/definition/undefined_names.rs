@@ -168,7 +168,7 @@ fn written_by(node: &CompiledNode) -> Vec<&str> {
         Kind::Memory(config) => config.output.as_deref().into_iter().collect(),
         Kind::Loop(config) => config.item_variable.as_deref().into_iter().collect(),
         // Test hooks leave what they found.
-        Kind::MemoryHook(hook) => hook.result_variables().to_vec(),
+        Kind::Conformance(kind) => kind.result_variables().to_vec(),
         // Their turns are kept in a channel of this name.
         Kind::ConversationGate(_) => vec!["conversation"],
         _ => Vec::new(),

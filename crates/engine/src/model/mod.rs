@@ -3,7 +3,6 @@
 
 mod check_answer;
 mod key;
-pub(crate) mod mock;
 mod providers;
 mod recover;
 mod refusal;
@@ -11,11 +10,11 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
+pub use crate::conformance::{MOCK_PROVIDER, MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
 pub(crate) use check_answer::{AnswerVerdict, CheckedAnswer, check_answer};
 pub(crate) use key::rekey_work;
 pub use key::{RECIPE, content_key, rekey, semantic_request};
-pub use mock::{KEY as MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
-pub use providers::{MOCK_PROVIDER, Provider, Providers};
+pub use providers::{Provider, Providers};
 pub(crate) use refusal::redact_prompt;
 
 /// Node types that need a provider.

@@ -6,9 +6,6 @@ use crate::node::Kind;
 use std::collections::BTreeMap;
 use tandem_record::RunOptions;
 
-/// The provider of the conformance workflows. It answers by program.
-pub const MOCK_PROVIDER: &str = "mock";
-
 /// The providers of a host, by the operator's names.
 #[derive(Clone, Debug, Default)]
 pub struct Providers(BTreeMap<String, Provider>);

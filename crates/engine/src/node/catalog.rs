@@ -2,9 +2,10 @@
 
 use super::settings::{AllowedSettings, NONE, Setting, object, value};
 use super::{
-    conformance, conversation, dispatch, flow, gate, http, interrupt, memory, mock_agent, model,
-    sub_workflow, supervisor, tool,
+    conversation, dispatch, flow, gate, http, interrupt, memory, model, sub_workflow, supervisor,
+    tool,
 };
+use crate::conformance;
 use AllowedSettings::{ByConfig, Closed, ClosedByProtocol, Open};
 use tandem_record::Object;
 
@@ -54,7 +55,7 @@ const fn gated(
     }
 }
 
-const fn test_only(type_id: &'static str, settings: AllowedSettings) -> NodeType {
+pub(crate) const fn test_only(type_id: &'static str, settings: AllowedSettings) -> NodeType {
     NodeType {
         type_id,
         availability: Availability::TestOnly,
@@ -62,8 +63,8 @@ const fn test_only(type_id: &'static str, settings: AllowedSettings) -> NodeType
     }
 }
 
-/// Every node type; registration and discovery both read this list.
-pub(super) const CATALOG: &[NodeType] = &[
+/// Every node type besides the test-only ones.
+const CATALOG: &[NodeType] = &[
     served("core.start", NONE),
     served("core.end", NONE),
     served("core.noop", Open),
@@ -101,22 +102,6 @@ pub(super) const CATALOG: &[NodeType] = &[
         "authorization",
         Closed(GOVERNANCE),
     ),
-    test_only(
-        "core.conformance.mock-agent",
-        ClosedByProtocol(mock_agent::SETTINGS),
-    ),
-    test_only("conformance.requiresMissing", NONE),
-    test_only("conformance.modelCapability.insufficient", NONE),
-    test_only("conformance.secret.echo", Closed(conformance::SECRET_ECHO)),
-    test_only("conformance.cost.emit", Closed(conformance::COST_EMIT)),
-    test_only(
-        "conformance.artifact.emit",
-        Closed(conformance::ARTIFACT_EMIT),
-    ),
-    test_only("core.conformance.side-effect", NONE),
-    test_only("core.conformance.hold", NONE),
-    test_only("core.conformance.mcp-client", Closed(tool::CLIENT)),
-    test_only("core.conformance.mcp-invoke", Closed(tool::PROMPT)),
 ];
 
 /// The governance gate is known but not provided; its allowed configuration is published.
@@ -141,14 +126,18 @@ fn call_prompt(config: &Object) -> &'static [Setting] {
     }
 }
 
+/// Every node type; registration and discovery both read this list.
+pub(super) fn all_types() -> impl Iterator<Item = &'static NodeType> {
+    CATALOG.iter().chain(conformance::NODE_TYPES)
+}
+
 pub fn node_type(type_id: &str) -> Option<&'static NodeType> {
-    CATALOG.iter().find(|t| t.type_id == type_id)
+    all_types().find(|t| t.type_id == type_id)
 }
 
 /// The types that are advertised to clients.
 pub fn advertised_types() -> impl Iterator<Item = &'static str> {
-    CATALOG
-        .iter()
+    all_types()
         .filter(|t| t.availability == Availability::Served)
         .map(|t| t.type_id)
 }

@@ -3,13 +3,13 @@
 use super::ParseContext;
 use super::interrupt_settings::{GateDeciders, InterruptSettings, TANDEM};
 use super::settings::{Setting, object, value};
+use crate::conformance::scripts;
 use crate::definition::{Problem, schema};
 use serde_json::{Value, json};
 use tandem_record::Object;
 use tandem_schema::{Meter, Schema};
 
 /// Maximum number of turns of a test conversation with itself.
-const MAX_MOCK_TURNS: u64 = 100;
 
 /// `lifecycle` names the only mode this host supports; its value changes nothing.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -17,7 +17,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     value("schema"),
     value("participants"),
     value("lifecycle"),
-    value("mockAutoResume"),
+    value(scripts::AUTO_RESUME),
     value("turnCount"),
     value("timeoutMs"),
     object("tandem", TANDEM),
@@ -31,7 +31,7 @@ pub(crate) struct ConversationGate {
     /// Agents that may take part, as the author listed them.
     pub(crate) participants: Option<Value>,
     /// Test only: holds this many turns with itself and closes.
-    pub(crate) mock_turns: Option<u64>,
+    pub(crate) scripted_turns: Option<u64>,
     pub(crate) interrupt_settings: InterruptSettings,
 }
 
@@ -49,11 +49,7 @@ impl ConversationGate {
                 return cx.bad("participants", "must be a list of objects with an agentId");
             }
         }
-        let mock = cx.flag(config, "mockAutoResume", false)?;
-        if mock && !cx.test_hook() {
-            return cx.bad("mockAutoResume", "is for conformance workflows only");
-        }
-        let turns = cx.whole(config, "turnCount", 1)?.unwrap_or(1);
+        let scripted_turns = scripts::scripted_turns(config, cx)?;
         let none =
             |_: &Value, _: &Meter| Err((String::new(), "a conversation has no default".to_owned()));
         let prompt = cx.text(config, "prompt")?.filter(|text| !text.is_empty());
@@ -62,7 +58,7 @@ impl ConversationGate {
             schema,
             schema_document,
             participants,
-            mock_turns: mock.then(|| turns.min(MAX_MOCK_TURNS)),
+            scripted_turns,
             interrupt_settings: InterruptSettings::parse(
                 config,
                 GateDeciders::default(),
@@ -79,7 +75,7 @@ impl ConversationGate {
             schema: None,
             schema_document: None,
             participants: None,
-            mock_turns: None,
+            scripted_turns: None,
             interrupt_settings: InterruptSettings::default(),
         }
     }

@@ -1,7 +1,8 @@
 //! Flow primitives: sleeping, failing, variables, channels, loops.
 
 use super::settings::{Setting, value};
-use super::{Kind, MemoryHook, ParseContext};
+use super::{Kind, ParseContext};
+use crate::conformance::identity_hook;
 use crate::expression::Expression;
 use crate::value_kind::kind_of;
 use serde_json::Value;
@@ -31,15 +32,8 @@ pub(super) const LOOP: &[Setting] = &[
 ];
 
 pub(super) fn identity(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
-    // Fixtures set test hooks on this type; elsewhere the keys have no meaning.
-    if config.contains_key("memoryAction") && cx.implicit_hook() {
-        return MemoryHook::parse(config, cx).map(Kind::MemoryHook);
-    }
-    let twice = config.get("emitDuplicateMessageId") == Some(&Value::Bool(true));
-    if twice && cx.implicit_hook() {
-        return Some(Kind::DuplicateMessage);
-    }
-    Some(Kind::Passthrough)
+    let hook = identity_hook(config, cx)?;
+    Some(hook.map_or(Kind::Passthrough, Kind::Conformance))
 }
 
 pub(super) fn delay(config: &Object, cx: &mut ParseContext<'_>) -> Option<Kind> {
@@ -74,12 +68,8 @@ pub(crate) fn delay_ms(
     }
 }
 
-/// How long `core.conformance.hold` waits: its port `delayMs`.
-pub(crate) fn hold_ms(inputs: &Object) -> Result<u64, String> {
-    inputs.get("delayMs").map_or(Ok(0), millis)
-}
-
-fn millis(value: &Value) -> Result<u64, String> {
+/// A delay in milliseconds, or why the value is none.
+pub(crate) fn millis(value: &Value) -> Result<u64, String> {
     let number = value.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
     let Some(number) = number else {
         let kind = kind_of(value);

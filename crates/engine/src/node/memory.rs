@@ -1,4 +1,4 @@
-//! `vendor.tandem.memory`, and the memory hooks of the protocol's fixtures.
+//! `vendor.tandem.memory`.
 
 use super::ParseContext;
 use super::settings::{Setting, value};
@@ -222,44 +222,4 @@ fn limit(config: &Object, cx: &mut ParseContext<'_>) -> Option<usize> {
     let requested = cx.whole(config, "limit", 0)?.filter(|n| *n > 0);
     let requested = requested.map_or(DEFAULT_LISTED, |n| usize::try_from(n).unwrap_or(usize::MAX));
     Some(requested.min(MAX_LISTED))
-}
-
-/// The memory operation of a fixture. Each stores its results in variables of fixed names.
-#[derive(Debug)]
-pub(crate) enum MemoryHook {
-    WriteThenRead,
-    /// Writes text that contains a secret and reads it back.
-    Redaction {
-        secret_id: String,
-    },
-    /// Reads under a name that belongs to another tenant.
-    CrossTenant {
-        foreign: String,
-    },
-    Ttl,
-}
-
-impl MemoryHook {
-    /// The variables it leaves what it found in.
-    pub(crate) fn result_variables(&self) -> &'static [&'static str] {
-        match self {
-            Self::WriteThenRead | Self::Redaction { .. } => &["memoryReadback"],
-            Self::CrossTenant { .. } => &["ownerEntryId", "ownerProbe", "crossTenantProbe"],
-            Self::Ttl => &["memoryList", "expiredId", "freshId"],
-        }
-    }
-
-    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        match cx.required_text(config, "memoryAction")?.as_str() {
-            "write-then-read" => Some(Self::WriteThenRead),
-            "redaction-probe" => Some(Self::Redaction {
-                secret_id: cx.required_text(config, "byokSecretId")?,
-            }),
-            "cross-tenant-probe" => Some(Self::CrossTenant {
-                foreign: cx.text(config, "probeMemoryRef")?.unwrap_or_default(),
-            }),
-            "ttl-probe" => Some(Self::Ttl),
-            other => cx.bad("memoryAction", format!("{other:?} is not a memory action")),
-        }
-    }
 }

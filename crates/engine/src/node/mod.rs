@@ -2,7 +2,6 @@
 //! registration, so that an invalid `config` is refused with its path instead of failing a run.
 
 mod catalog;
-mod conformance;
 mod conversation;
 mod decision;
 mod dispatch;
@@ -13,37 +12,36 @@ pub(crate) mod interrupt;
 pub(crate) mod interrupt_kind;
 mod interrupt_settings;
 mod memory;
-mod mock_agent;
 mod model;
-mod settings;
+pub(crate) mod settings;
 mod sub_workflow;
-mod supervisor;
-mod tool;
+pub(crate) mod supervisor;
+pub(crate) mod tool;
 mod verifier;
 
+use crate::conformance::{self, AllowedHooks, ConformanceKind};
+use crate::definition::Problem;
 use crate::definition::schema::{self, Schemas, problems};
-use crate::definition::{ConformanceTypes, Problem};
 use crate::pack::AllowedPackTypes;
 use serde_json::Value;
 use tandem_record::{NodeId, Object};
 use tandem_schema::Schema;
 
 #[cfg(test)]
-use catalog::CATALOG;
+use catalog::all_types;
+pub(crate) use catalog::test_only;
 pub use catalog::{Availability, NodeType, advertised_types, node_type};
-pub(crate) use conformance::allowed_cost;
 pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
 pub use dispatch::{ASK_USER_ROUTINGS, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
-pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, hold_ms};
+pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, millis};
 pub use gate::ACTIONS as APPROVAL_ACTIONS;
 pub(crate) use gate::{ApprovalGate, ClarificationGate, GenericInterrupt};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use interrupt_settings::{EscalationLevel, InterruptSettings, OnTimeout};
-pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryHook, MemoryKey, MemorySource, is_key};
-pub(crate) use mock_agent::MockAgent;
+pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 pub(crate) use model::ModelNode;
 pub(crate) use settings::{RefusalPolicy, unknown_settings};
 pub(crate) use sub_workflow::SubWorkflow;
@@ -59,8 +57,6 @@ pub(crate) enum Kind {
     Delay {
         configured: Option<u64>,
     },
-    /// Test only: waits, then outputs its inputs.
-    Hold,
     Fail {
         code: String,
         message: String,
@@ -84,37 +80,15 @@ pub(crate) enum Kind {
     /// Implemented in a pack.
     Pack,
     Memory(MemoryConfig),
-    /// Test only: a memory operation of a fixture.
-    MemoryHook(MemoryHook),
-    /// Test only: stands for a node with a side effect.
-    SideEffect,
     ConversationGate(ConversationGate),
     Supervisor(Supervisor),
     Dispatch(Dispatch),
-    /// Test only: an agent that emits the events of its configuration.
-    MockAgent(MockAgent),
     /// Known to the protocol, not provided by this host: registered, but no run may start.
     Gated {
         capability: &'static str,
     },
-    /// Test only: needs a capability no host has.
-    RequiresMissing {
-        capability: &'static str,
-    },
-    ModelCapabilityMissing,
-    SecretEcho {
-        secret_id: String,
-    },
-    CostEmit {
-        attributes: Object,
-    },
-    ArtifactEmit {
-        artifact_id: Option<String>,
-        artifact_type: String,
-        content: Value,
-    },
-    /// Test only: writes one message twice.
-    DuplicateMessage,
+    /// Exists for conformance tests only.
+    Conformance(ConformanceKind),
 }
 
 impl Kind {
@@ -136,7 +110,7 @@ pub(crate) struct ParseContext<'a> {
     pub(crate) path: String,
     pub(crate) node: &'a NodeId,
     /// Which types and hooks for conformance tests exist here.
-    pub(crate) conformance: Conformance,
+    pub(crate) hooks: AllowedHooks,
     /// Set when something is parsed that exists for conformance tests only.
     pub(crate) test_only: bool,
     /// Node types besides the host's own.
@@ -146,44 +120,18 @@ pub(crate) struct ParseContext<'a> {
     pub(crate) problems: &'a mut Vec<Problem>,
 }
 
-/// Which types and hooks for conformance tests a document may use.
-#[derive(Clone, Copy)]
-pub(crate) struct Conformance {
-    /// The host has them at all.
-    exists: bool,
-    /// Types and hooks that are named explicitly.
-    allowed: bool,
-    /// What the protocol's own workflows get implicitly, by their id.
-    by_id: bool,
-}
-
-impl Conformance {
-    pub(crate) fn of(types: ConformanceTypes, named: bool) -> Self {
-        use ConformanceTypes::{ByWorkflowId, Everywhere, Off, StoredOnly};
-        Self {
-            exists: types != Off,
-            allowed: match types {
-                Off => false,
-                ByWorkflowId => named,
-                Everywhere | StoredOnly => true,
-            },
-            by_id: named && matches!(types, ByWorkflowId | Everywhere),
-        }
-    }
-}
-
 impl ParseContext<'_> {
     /// Whether a test-only type or hook may be used here; records its use.
     pub(crate) fn test_hook(&mut self) -> bool {
-        self.test_only |= self.conformance.allowed;
-        self.conformance.allowed
+        self.test_only |= self.hooks.named;
+        self.hooks.named
     }
 
     /// Whether the document is one of the protocol's own test workflows, which get some hooks
     /// implicitly; records the use.
     pub(crate) fn implicit_hook(&mut self) -> bool {
-        self.test_only |= self.conformance.by_id;
-        self.conformance.by_id
+        self.test_only |= self.hooks.implicit;
+        self.hooks.implicit
     }
 
     /// The type is unknown to this host, or not in this form.
@@ -267,7 +215,11 @@ impl Kind {
     /// Whether the node only waits. A replay repeats a recorded wait; a wait that was not recorded
     /// ends at once.
     pub(crate) fn only_waits(&self) -> bool {
-        matches!(self, Self::Delay { .. } | Self::Hold)
+        match self {
+            Self::Delay { .. } => true,
+            Self::Conformance(kind) => kind.only_waits(),
+            _ => false,
+        }
     }
 
     /// Whether executing the node again in the same run gives the same result. A replay executes
@@ -282,13 +234,10 @@ impl Kind {
             | Self::ChannelWrite(_)
             | Self::Loop(_)
             // Given the recorded answers.
-            | Self::Model(_)
-            | Self::CostEmit { .. }
-            | Self::ArtifactEmit { .. }
-            | Self::DuplicateMessage => true,
+            | Self::Model(_) => true,
             Self::Memory(config) => config.action.only_reads(),
+            Self::Conformance(kind) => kind.is_repeatable(),
             Self::Delay { .. }
-            | Self::Hold
             | Self::SubWorkflow(_)
             | Self::Http(_)
             | Self::Tool(_)
@@ -299,13 +248,7 @@ impl Kind {
             | Self::ConversationGate(_)
             | Self::Supervisor(_)
             | Self::Dispatch(_)
-            | Self::MockAgent(_)
-            | Self::MemoryHook(_)
-            | Self::SideEffect
-            | Self::Gated { .. }
-            | Self::RequiresMissing { .. }
-            | Self::ModelCapabilityMissing
-            | Self::SecretEcho { .. } => false,
+            | Self::Gated { .. } => false,
         }
     }
 }
@@ -341,7 +284,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
     };
     match known.availability {
         Availability::Gated(capability) => return Some(Kind::Gated { capability }),
-        Availability::TestOnly if !cx.conformance.exists => return cx.no_such_type(type_id),
+        Availability::TestOnly if !cx.hooks.exist => return cx.no_such_type(type_id),
         Availability::TestOnly if !cx.test_hook() => {
             cx.problems.push(Problem {
                 type_id: Some(type_id.to_owned()),
@@ -376,7 +319,6 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         "core.interrupt" => interrupt::interrupt(config, cx),
         "core.orchestrator.supervisor" => Supervisor::parse(config, cx).map(Kind::Supervisor),
         "core.dispatch" => Dispatch::parse(config, cx).map(Kind::Dispatch),
-        "core.conformance.mock-agent" => MockAgent::parse(config, cx).map(Kind::MockAgent),
         "core.ai.structuredOutput" => ModelNode::structured(config, cx).map(Kind::Model),
         "core.llm.chat" => ModelNode::chat(config, cx).map(Kind::Model),
         "core.mcp.toolCall" => ToolNode::call(config, cx).map(Kind::Tool),

@@ -45,7 +45,7 @@ enum SettingValue {
 }
 
 /// A setting whose value its parser checks.
-pub(super) const fn value(name: &'static str) -> Setting {
+pub(crate) const fn value(name: &'static str) -> Setting {
     Setting {
         name,
         inside: SettingValue::Anything,
@@ -68,7 +68,7 @@ pub(super) const fn list_of(name: &'static str, settings: &'static [Setting]) ->
     }
 }
 
-pub(super) const NONE: AllowedSettings = AllowedSettings::Closed(&[]);
+pub(crate) const NONE: AllowedSettings = AllowedSettings::Closed(&[]);
 
 /// The keys of a node's `settings` that this host reads. The protocol allows others, so unknown
 /// keys are only warnings.
@@ -189,7 +189,7 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CATALOG;
+    use super::super::all_types;
     use super::*;
     use serde_json::json;
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn every_node_type_refuses_a_setting_that_does_not_exist() {
-        for known in CATALOG {
+        for known in all_types() {
             let found = unknown(known.type_id, &json!({"madeUpSetting": 1}));
             let open = ["core.noop", "core.identity"].contains(&known.type_id);
             assert_eq!(found.is_empty(), open, "{}: {found:?}", known.type_id);
@@ -227,7 +227,7 @@ mod tests {
                 }
             }
         }
-        for known in CATALOG {
+        for known in all_types() {
             match known.settings {
                 AllowedSettings::Closed(settings) | AllowedSettings::ClosedByProtocol(settings) => {
                     walk(known.type_id, settings, &|value| value);

@@ -5,15 +5,15 @@ use super::decision::OrchestratorDecision;
 use super::http::{self, HttpConfig};
 use super::settings::{Setting, object, value};
 use super::verifier::{self, Verifier, keys};
-use crate::definition::Problem;
+use crate::conformance::scripts;
 use serde_json::{Value, json};
 use tandem_record::Object;
 
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pub(crate) source: DecisionSource,
-    /// The confidence of the test hook, in place of a live agent's.
-    pub(crate) mock_confidence: Option<f64>,
+    /// Scripted, in place of a live agent's confidence.
+    pub(crate) scripted_confidence: Option<f64>,
     pub(crate) agent_id: Option<String>,
     pub(crate) prompt: Option<String>,
     pub(crate) iteration_cap: Option<u64>,
@@ -25,9 +25,9 @@ pub(crate) struct Supervisor {
 
 #[derive(Debug)]
 pub(crate) enum DecisionSource {
-    /// Test hook: the same decision in every iteration.
+    /// Scripted: the same decision in every iteration.
     Pending(OrchestratorDecision),
-    /// Test hook: the n-th decision of the run, then the end.
+    /// Scripted: the n-th decision of the run, then the end.
     Plan(Vec<OrchestratorDecision>),
     /// An agent behind an HTTP endpoint decides.
     Endpoint(Box<HttpConfig>),
@@ -42,47 +42,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     value("successCriteria"),
     object("endpoint", http::SETTINGS),
     object("verifier", verifier::SETTINGS),
-    value("mockDispatchPlan"),
-    value("mockDecisions"),
-    value("mockConfidence"),
-    value("mockPendingDecision"),
+    value(scripts::DISPATCH_PLAN),
+    value(scripts::DECISIONS),
+    value(scripts::CONFIDENCE),
+    value(scripts::PENDING_DECISION),
 ];
 
-/// The keys that replace a live agent, only in the protocol's test workflows.
-const HOOKS: [&str; 4] = [
-    "mockDispatchPlan",
-    "mockDecisions",
-    "mockConfidence",
-    "mockPendingDecision",
-];
-pub(super) const MIN_AGENT_ID_CHARS: usize = 3;
+pub(crate) const MIN_AGENT_ID_CHARS: usize = 3;
 pub(super) const MAX_AGENT_ID_CHARS: usize = 256;
-
-/// Refuses a test hook in a workflow that is not a test.
-pub(super) fn refuse_hook<T>(hook: &str, cx: &mut ParseContext<'_>) -> Option<T> {
-    let mut problem = Problem::new(
-        format!("{}/config/{hook}", cx.path),
-        "is a test hook, for conformance workflows only",
-    )
-    .with_reason("typeId_refused");
-    problem.node = Some(cx.node.clone());
-    problem.type_id = Some("core.orchestrator.supervisor".to_owned());
-    cx.problems.push(problem);
-    None
-}
 
 impl Supervisor {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
-        let hook = HOOKS.iter().find(|hook| config.contains_key(**hook));
-        if let Some(hook) = hook
-            && !cx.test_hook()
-        {
-            return refuse_hook(hook, cx);
-        }
+        scripts::admit_supervisor_scripts(config, cx)?;
         let agent_id = agent_id(config, cx)?;
         Some(Self {
             source: source(config, cx)?,
-            mock_confidence: fraction(config, "mockConfidence", cx)?,
+            scripted_confidence: scripts::scripted_confidence(config, cx)?,
             agent_id,
             prompt: cx.text(config, "prompt")?,
             iteration_cap: cx.whole(config, "iterationCap", 1)?,
@@ -93,19 +68,8 @@ impl Supervisor {
 }
 
 fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<DecisionSource> {
-    if let Some(pending) = config.get("mockPendingDecision") {
-        return decision(pending, "mockPendingDecision", cx).map(DecisionSource::Pending);
-    }
-    for key in ["mockDispatchPlan", "mockDecisions"] {
-        match config.get(key) {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(plan)) => {
-                let read = |(i, d)| decision(d, &format!("{key}/{i}"), cx);
-                let plan: Option<Vec<_>> = plan.iter().enumerate().map(read).collect();
-                return plan.map(DecisionSource::Plan);
-            }
-            Some(_) => return cx.bad(key, "must be a list of decisions"),
-        }
+    if let Some(scripted) = scripts::scripted_decisions(config, cx)? {
+        return Some(scripted);
     }
     match config.get("endpoint") {
         None | Some(Value::Null) => {}
@@ -115,16 +79,7 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<DecisionSource> 
         }
         Some(_) => return cx.bad("endpoint", "must be an object with a url"),
     }
-    // The protocol's own test workflow without any hook makes one known step and ends. It is
-    // recognised by its id, because the caller who registered a document is not known when it is
-    // read again.
-    let worker = json!({"kind": "next-worker", "nextWorkerIds": ["conformance-noop"]});
-    let once = OrchestratorDecision::read(&worker).expect("a sound decision");
-    Some(if cx.implicit_hook() {
-        DecisionSource::Plan(vec![once])
-    } else {
-        DecisionSource::Port
-    })
+    Some(scripts::implicit_plan(cx).unwrap_or(DecisionSource::Port))
 }
 
 /// An agent behind an endpoint: a call whose body the host writes and whose answer it reads.
@@ -156,15 +111,8 @@ pub(super) fn endpoint(
     parsed
 }
 
-fn decision(value: &Value, key: &str, cx: &mut ParseContext<'_>) -> Option<OrchestratorDecision> {
-    match OrchestratorDecision::read(value) {
-        Ok(decision) => Some(decision),
-        Err((path, message)) => cx.bad(&format!("{key}{path}"), message),
-    }
-}
-
 /// An agent's own id; the protocol limits its length.
-pub(super) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
+pub(crate) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<String>> {
     let id = cx.text(config, "agentId")?;
     let fits =
         |id: &String| (MIN_AGENT_ID_CHARS..=MAX_AGENT_ID_CHARS).contains(&id.chars().count());
@@ -176,7 +124,7 @@ pub(super) fn agent_id(config: &Object, cx: &mut ParseContext<'_>) -> Option<Opt
 }
 
 /// An optional number from 0 to 1.
-pub(super) fn fraction(
+pub(crate) fn fraction(
     config: &Object,
     key: &str,
     cx: &mut ParseContext<'_>,

@@ -23,14 +23,14 @@ pub(super) const CALL: &[Setting] = &[
     value("timeoutMs"),
     value("agentId"),
 ];
-pub(super) const PROMPT: &[Setting] = &[
+pub(crate) const PROMPT: &[Setting] = &[
     object("mcp", MCP),
     value("serverId"),
     value("timeoutMs"),
     value("agentId"),
 ];
 const MCP: &[Setting] = &[value("tool"), value("arguments")];
-pub(super) const CLIENT: &[Setting] = &[value("serverId"), value("timeoutMs")];
+pub(crate) const CLIENT: &[Setting] = &[value("serverId"), value("timeoutMs")];
 
 #[derive(Debug)]
 pub(crate) struct ToolNode {
@@ -61,7 +61,7 @@ impl ToolNode {
     }
 
     /// A tool of the host's own server, named under `mcp`.
-    pub(super) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+    pub(crate) fn prompt(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let Some(Value::Object(mcp)) = config.get("mcp") else {
             return cx.bad("mcp", "must be an object that names a tool");
         };
@@ -71,7 +71,7 @@ impl ToolNode {
     }
 
     /// Test only.
-    pub(super) fn client(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+    pub(crate) fn client(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
         let server = cx.text(config, "serverId")?;
         Self::common(server, ToolSelection::FromPorts, config, cx)
     }

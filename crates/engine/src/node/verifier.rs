@@ -4,7 +4,8 @@
 use super::ParseContext;
 use super::http::{self, HttpConfig};
 use super::settings::{Setting, object, value};
-use super::supervisor::{agent_id, endpoint, refuse_hook};
+use super::supervisor::{agent_id, endpoint};
+use crate::conformance::scripts;
 use serde_json::Value;
 use tandem_record::{Object, VerifierVerdict, WorkflowId};
 
@@ -48,9 +49,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     value("workflowId"),
     value("verdictVariable"),
     object("endpoint", http::SETTINGS),
-    value(HOOK),
+    value(scripts::VERDICTS),
 ];
-const HOOK: &str = "mockVerdicts";
 const DEFAULT_VARIABLE: &str = "verdict";
 const MAX_CRITERIA: usize = 64;
 const MAX_CRITERION_CHARS: usize = 128;
@@ -99,7 +99,7 @@ fn over(config: &Object, cx: &mut ParseContext<'_>) -> Option<(bool, bool)> {
 }
 
 fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> {
-    let ways = ["workflowId", "endpoint", HOOK];
+    let ways = ["workflowId", "endpoint", scripts::VERDICTS];
     let mut given = ways.into_iter().filter(|way| config.contains_key(*way));
     let (way, further) = (given.next(), given.next());
     if let Some(further) = further {
@@ -124,24 +124,9 @@ fn source(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> 
             }
             _ => cx.bad("endpoint", "must be an object with a url"),
         },
-        Some(_) => plan(config, cx),
+        Some(_) => scripts::scripted_verdicts(config, cx),
         None => cx.bad("", "a verifier needs a workflowId or an endpoint"),
     }
-}
-
-fn plan(config: &Object, cx: &mut ParseContext<'_>) -> Option<VerifierSource> {
-    if !cx.test_hook() {
-        return refuse_hook(HOOK, cx);
-    }
-    let Some(Value::Array(listed)) = config.get(HOOK) else {
-        return cx.bad(HOOK, "must be a list of verdicts");
-    };
-    let read = |(i, value): (usize, &Value)| match VerifierReport::read(value) {
-        Ok(report) => Some(report),
-        Err(message) => cx.bad(&format!("{HOOK}/{i}"), message),
-    };
-    let plan: Option<Vec<_>> = listed.iter().enumerate().map(read).collect();
-    plan.map(VerifierSource::Plan)
 }
 
 impl VerifierReport {

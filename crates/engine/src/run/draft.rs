@@ -100,10 +100,6 @@ impl<'a> DecisionDraft<'a> {
     }
 
     pub(crate) fn emit_with_cause(&mut self, event: Event, cause: Option<Cause>) -> Seq {
-        debug_assert!(
-            !self.run.phase().is_terminal(),
-            "nothing follows a terminal event"
-        );
         let drafted = RecordedEvent {
             seq: self.run.next_seq(),
             at: self.now,
@@ -114,8 +110,21 @@ impl<'a> DecisionDraft<'a> {
         self.append_recorded(recorded)
     }
 
-    /// Appends a recorded event unchanged and folds it.
+    /// Appends a recorded event unchanged and folds it. Every event of a decision passes here, so
+    /// the invariants of a log are checked here, in every build: a decision that would break one
+    /// stops with a panic, and nothing is committed.
     pub(crate) fn append_recorded(&mut self, recorded: RecordedEvent) -> Seq {
+        assert!(
+            !self.run.phase().is_terminal(),
+            "nothing follows a terminal event of run {}",
+            self.run.id()
+        );
+        assert_eq!(
+            recorded.seq,
+            self.run.next_seq(),
+            "the events of run {} have no gaps",
+            self.run.id()
+        );
         let size = self.run.evolve(&recorded);
         let seq = recorded.seq;
         charge_event(size, self.cx.work);

@@ -45,5 +45,9 @@ pub use replay::{ForkSource, fork};
 pub use required_work::{required_effects, required_timers};
 pub use state::{Run, State};
 
+pub(crate) use draft::DecisionDraft;
+pub(crate) use memory::NewMemoryEntry;
+pub(crate) use scheduling::{Done, NodeOutcome};
+
 /// Schema work allowed for a decision.
 pub use tandem_schema::Meter as WorkMeter;

@@ -120,7 +120,8 @@ macro_rules! battery {
                 deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,
                 the_log_is_bounded, deleting_removes_webhook_and_deliveries, delivery_is_stored_only_with_its_event,
                 no_delivery_guard_rejects_pending_deliveries, waking_moves_an_entry_earlier_only;
-            snapshot: replaced_with_its_append, rejected_append_retains_the_old_snapshot;
+            snapshot: replaced_with_its_append, rejected_append_retains_the_old_snapshot,
+                snapshot_ahead_of_its_log_is_refused;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,
                 one_live_run_for_a_scope, one_first_registration;

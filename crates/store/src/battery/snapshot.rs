@@ -1,7 +1,7 @@
 //! A snapshot is stored with the append it was taken after.
 
 use super::sample::{append, commit, conflict, must, whole};
-use crate::{SnapshotRecord, Store};
+use crate::{Error, SnapshotRecord, Store};
 use std::sync::Arc;
 use tandem_record::{Seq, StreamId};
 
@@ -38,8 +38,20 @@ pub async fn rejected_append_retains_the_old_snapshot(store: Arc<dyn Store>) {
     let mut first = append(&stream, None, 1);
     first.snapshot = snapshot(0);
     must(&store, commit([first])).await;
-    let mut stale = append(&stream, None, 1);
+    let mut stale = append(&stream, None, 10);
     stale.snapshot = snapshot(9);
     conflict(&store, commit([stale])).await;
     assert_eq!(store.snapshot(&stream).await.unwrap(), snapshot(0));
+}
+
+/// Whoever folds from such a snapshot would skip events that come later.
+pub async fn snapshot_ahead_of_its_log_is_refused(store: Arc<dyn Store>) {
+    let stream = StreamId::new("run:a");
+    let mut first = append(&stream, None, 2);
+    first.snapshot = snapshot(2);
+    match store.commit(commit([first])).await {
+        Err(Error::Fault(fault)) => assert_eq!(fault.code, "invalid"),
+        other => panic!("expected a fault, got {other:?}"),
+    }
+    assert!(whole(&store, &stream).await.is_empty());
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tandem_record::{AgentEvent, AgentEventKind, Cause, Event, NodeId, Seq};
 
 /// The permission of a node to emit agent events. It is created only here, from the node type.
-pub(in crate::run) struct AgentEmitter {
+pub(crate) struct AgentEmitter {
     node: NodeId,
     pub(in crate::run) agent_id: String,
     rights: EmitRights,
@@ -19,7 +19,8 @@ enum EmitRights {
     Dispatch,
     /// The verifier of a supervisor, at the node that carries out the supervisor's decisions.
     Verifier,
-    Mock,
+    /// An agent that a node plays for a test.
+    Played,
     /// A node that calls a tool.
     Tool,
     /// The engine itself, when work passes from one pinned agent to another.
@@ -32,7 +33,7 @@ impl AgentEmitter {
             EmitRights::Supervisor => (true, false, true, false, false),
             EmitRights::Dispatch | EmitRights::Boundary => (false, true, false, false, false),
             EmitRights::Verifier => (false, false, false, false, true),
-            EmitRights::Mock => (true, true, true, true, false),
+            EmitRights::Played => (true, true, true, true, false),
             EmitRights::Tool => (false, false, false, true, false),
         };
         match kind {
@@ -59,7 +60,7 @@ impl Run {
     }
 
     /// The emitter of a node. Passthrough types and all other types have none.
-    pub(in crate::run) fn agent_emitter(&self, ix: usize) -> Option<AgentEmitter> {
+    pub(crate) fn agent_emitter(&self, ix: usize) -> Option<AgentEmitter> {
         let node = &self.def.nodes[ix];
         let pin = || self.pin(ix).map(str::to_owned);
         let (rights, agent_id) = match &node.kind {
@@ -68,10 +69,10 @@ impl Run {
                 let id = id.unwrap_or_else(|| format!("host:supervisor:{}", node.id));
                 (EmitRights::Supervisor, id)
             }
-            Kind::MockAgent(config) => {
-                let id = config.agent_id.clone().or_else(pin);
+            Kind::Conformance(kind) => {
+                let id = kind.agent()?.agent_id.clone().or_else(pin);
                 let id = id.unwrap_or_else(|| format!("host:mock-agent:{}", node.id));
-                (EmitRights::Mock, id)
+                (EmitRights::Played, id)
             }
             Kind::Tool(config) => {
                 let id = config.agent_id.clone().or_else(pin);
@@ -89,7 +90,7 @@ impl Run {
 
     /// The emitter under the name of the agent pinned to the node, if there is one: that agent
     /// hands over.
-    pub(super) fn as_pinned(&self, ix: usize, emitter: &AgentEmitter) -> AgentEmitter {
+    pub(crate) fn as_pinned(&self, ix: usize, emitter: &AgentEmitter) -> AgentEmitter {
         let pin = self.pin(ix).unwrap_or(&emitter.agent_id);
         AgentEmitter {
             node: emitter.node.clone(),
@@ -126,7 +127,7 @@ impl Run {
 impl DecisionDraft<'_> {
     /// Emits an agent event and returns its sequence number. On a host without agents it emits
     /// nothing and returns the sequence number of the cause.
-    pub(in crate::run) fn emit_agent_event(
+    pub(crate) fn emit_agent_event(
         &mut self,
         emitter: &AgentEmitter,
         kind: AgentEventKind,

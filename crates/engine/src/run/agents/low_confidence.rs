@@ -35,7 +35,7 @@ impl Run {
 impl DecisionDraft<'_> {
     /// Records an agent's decision and returns its sequence number. Also returns the question that
     /// holds the decision when its confidence is too low.
-    pub(super) fn emit_agent_decision(
+    pub(crate) fn emit_agent_decision(
         &mut self,
         emitter: &AgentEmitter,
         decision: &Value,

@@ -197,7 +197,7 @@ impl DecisionDraft<'_> {
             .expect("a supervisor has an agent emitter");
         let mut cause = self.cause_of(&answer, cause);
         let hook = match &self.run.def.nodes[ix].kind {
-            Kind::Supervisor(config) => config.mock_confidence,
+            Kind::Supervisor(config) => config.scripted_confidence,
             _ => None,
         };
         let decision = match answer.decision {

@@ -9,9 +9,8 @@
 //!    +--------------------------------------------+
 //! ```
 
-use super::mock::no_prompt_library;
+use crate::conformance::{Mock, no_prompt_library};
 use crate::ids::logical_invocation_id;
-use crate::model::mock::Mock;
 use crate::model::{
     ASSUMED_OUTPUT_TOKENS, AnswerVerdict, BUDGET_MULTIPLIER, CheckedAnswer, MAX_ATTEMPTS,
     MAX_OUTPUT_TOKENS, MOCK_PROVIDER, Provider, check_answer, content_key, redact_prompt,
@@ -194,7 +193,7 @@ impl DecisionDraft<'_> {
     }
 
     /// Handles an answer to the call a node waits for.
-    pub(in crate::run) fn model_answered(&mut self, ix: usize, answer: ModelAnswer, cause: Seq) {
+    pub(crate) fn model_answered(&mut self, ix: usize, answer: ModelAnswer, cause: Seq) {
         let call = self.run.call_of(ix).expect("only a call is answered");
         let (answer, recorded) = self.record_model_answer(ix, &call, answer, cause);
         let validation = self.validate_answer(ix, &answer);

@@ -2,6 +2,7 @@
 //! created in its parent's commit is not advanced.
 
 use super::cancel::cancel;
+use crate::conformance::{may_omit_inputs, refused_node};
 use crate::definition::{Definition, Problem};
 use crate::run::children::NewChildRun;
 use crate::run::draft::{Context, Decision, DecisionDraft};
@@ -114,25 +115,13 @@ pub(in crate::run) fn check_served(
             node: node.clone(),
         });
     }
-    match def
-        .test_only()
-        .filter(|_| !may_use_test_types(def, request, cx))
-    {
+    match refused_node(def, request, cx) {
         Some((node, type_id)) => Err(Refusal::TypeRefused {
             type_id: type_id.to_owned(),
             node: node.clone(),
         }),
         None => Ok(()),
     }
-}
-
-/// Whether a run may use what exists for conformance tests only.
-pub(in crate::run) fn may_use_test_types(
-    def: &Definition,
-    request: &RunRequest,
-    cx: &Context<'_>,
-) -> bool {
-    cx.conformance && (def.is_conformance() || request.conformance_role)
 }
 
 /// Checks a caller's inputs against the workflow's declarations. Undeclared inputs are accepted,
@@ -148,10 +137,9 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
                     variable.kind_label()
                 )
             }
-            // The protocol's own test workflows are started without their required inputs.
             None if variable.required
                 && variable.default_value.is_none()
-                && !def.is_conformance() =>
+                && !may_omit_inputs(def) =>
             {
                 format!(
                     "is required: the workflow declares {}",

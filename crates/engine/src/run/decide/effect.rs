@@ -1,12 +1,13 @@
 //! The result of an effect. A result that no node waits for any more (repeated, cancelled, cut off)
 //! changes nothing.
 
-use crate::node::{Kind, MemoryHook};
+use crate::node::Kind;
 use crate::run::agents::SupervisorAnswer;
 use crate::run::draft::DecisionDraft;
 use crate::run::lifecycle::Phase;
 use crate::run::scheduling::Done;
 use serde_json::Value;
+use std::sync::Arc;
 use tandem_record::{
     EffectId, EffectOutcome, ErrorInfo, ModelAnswer, NodeStatus, Object, Reply, Work,
 };
@@ -73,8 +74,10 @@ pub(super) fn finished(
             draft.apply_outcome(ix, step, cause);
         }
         EffectOutcome::Done { outputs } => {
-            if let Kind::MemoryHook(MemoryHook::Redaction { .. }) = &draft.run.def.nodes[ix].kind {
-                draft.write_secret_to_memory(ix, &outputs, cause);
+            let def = Arc::clone(&draft.run.def);
+            if let Kind::Conformance(kind) = &def.nodes[ix].kind
+                && kind.effect_done(draft, ix, &outputs, cause)
+            {
                 draft.advance();
                 return Reply::Accepted;
             }

@@ -19,7 +19,7 @@ use crate::run::refusal::Undecided;
 use crate::run::state::Run;
 use tandem_record::{Command, ErrorInfo, Reply};
 
-pub(super) use create::{check, check_served, may_use_test_types};
+pub(super) use create::{check, check_served};
 pub use create::{create, create_child_run};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.

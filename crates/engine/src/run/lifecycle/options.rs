@@ -1,7 +1,7 @@
 //! Options that a caller may give besides the inputs of a run.
 
+use crate::conformance::{MOCK_PROVIDER_KEY, read_mock_provider};
 use crate::definition::Problem;
-use crate::model::mock;
 use serde_json::Value;
 use tandem_record::{Object, RunOptions};
 
@@ -28,8 +28,8 @@ pub fn check_options(options: &RunOptions) -> Vec<Problem> {
         check_metadata(metadata, &mut problems);
     }
     for (key, value) in options.configurable.iter().flatten() {
-        if key == mock::KEY {
-            problems.extend(mock::read(value).err().into_iter().flatten());
+        if key == MOCK_PROVIDER_KEY {
+            problems.extend(read_mock_provider(value).err().into_iter().flatten());
         }
         if let Some(message) = check_reserved(key, value) {
             problems.push(Problem::new(format!("/configurable/{key}"), message));

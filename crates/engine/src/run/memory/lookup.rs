@@ -104,7 +104,7 @@ impl DecisionDraft<'_> {
     /// Ensures that the reads of a node have been looked up. If not, requests them together with
     /// all reads that other nodes of the run may make, so that a run with many such nodes makes one
     /// request.
-    pub(in crate::run) fn ensure_memory_loaded(&mut self, ix: usize) {
+    pub(crate) fn ensure_memory_loaded(&mut self, ix: usize) {
         self.memory.read_at = self.run.next_seq();
         self.memory.iteration_view = self.run.iteration_read_start(ix);
         let missing = |draft: &Self, ix: usize| {
@@ -165,7 +165,7 @@ impl DecisionDraft<'_> {
                 }
                 MemoryAction::List { .. } => vec![all(&own)],
             },
-            Kind::MemoryHook(hook) => hook
+            Kind::Conformance(kind) => kind
                 .memory_refs(&own)
                 .into_iter()
                 .map(|name| all(&name))
@@ -198,7 +198,7 @@ impl DecisionDraft<'_> {
     }
 
     /// The memory name of a node: that of its agent, if the agent has one.
-    pub(in crate::run) fn memory_ref(&self, ix: usize) -> String {
+    pub(crate) fn memory_ref(&self, ix: usize) -> String {
         let agent = self.run.def.doc_node(ix).agent.as_ref();
         let named = agent.and_then(|a| a.get("memoryRef")?.as_str());
         named.unwrap_or(DEFAULT_REF).to_owned()

@@ -11,7 +11,6 @@ mod compact;
 mod draft;
 mod iteration_view;
 mod lookup;
-mod memory_hooks;
 mod perform;
 mod read;
 mod write;

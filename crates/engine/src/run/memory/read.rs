@@ -17,7 +17,7 @@ const RESULT_COPIES: u64 = 4;
 impl DecisionDraft<'_> {
     /// Everything under a name that fits, newest first, `limit` of it at most. What is looked at is
     /// charged, and so is what is copied; nothing is found when that does not fit.
-    pub(in crate::run) fn memory_entries(
+    pub(crate) fn memory_entries(
         &self,
         memory_ref: &str,
         limit: usize,

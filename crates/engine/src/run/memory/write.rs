@@ -26,7 +26,7 @@ pub(crate) struct NewMemoryEntry {
 impl DecisionDraft<'_> {
     /// The only function that writes an entry to the log. Returns its id and the event's sequence
     /// number.
-    pub(in crate::run) fn write_memory(
+    pub(crate) fn write_memory(
         &mut self,
         ix: usize,
         memory_ref: &str,

@@ -89,7 +89,7 @@ pub(in crate::run) fn resolve_question(
             Some(gate) => conversation::resume(draft, ix, &gate, &answer),
             None => resolve_at_dispatch(draft, ix, answer),
         },
-        Kind::Supervisor(_) | Kind::MockAgent(_) => resolve_low_confidence(draft, ix, answer),
+        Kind::Supervisor(_) | Kind::Conformance(_) => resolve_low_confidence(draft, ix, answer),
         kind => unreachable!("{kind:?} never asks"),
     }
 }

@@ -183,7 +183,7 @@ impl DecisionDraft<'_> {
         };
         let opened = self.emit(event, Some(suspended));
         self.write_turn(ix, first, opened);
-        if let Some(count) = gate.mock_turns {
+        if let Some(count) = gate.scripted_turns {
             for n in 1..=count {
                 let message = self.next_turn(ix, "user", "user", json!(format!("turn {n}")));
                 self.exchange(ix, message);
@@ -272,8 +272,9 @@ impl DecisionDraft<'_> {
         let (index, role) = (message["turnIndex"].clone(), message["role"].clone());
         let role = role.as_str().unwrap_or_default();
         message["messageId"] = json!(format!("{}:{round}:{index}:{role}", node.id));
-        let mock = matches!(&node.kind, Kind::ConversationGate(g) if g.mock_turns.is_some());
-        if mock {
+        let scripted =
+            matches!(&node.kind, Kind::ConversationGate(g) if g.scripted_turns.is_some());
+        if scripted {
             message["ts"] = index;
         }
         // A channel that refuses the turn (by its schema or its writers) does not end the

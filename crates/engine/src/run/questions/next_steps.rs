@@ -39,7 +39,7 @@ impl Run {
         match &compiled.kind {
             Kind::Dispatch(_) => return self.predict_after_held_decision(ix, action, paused),
             // The agent's low-confidence decision is not carried out, and nothing replaces it.
-            Kind::Supervisor(_) | Kind::MockAgent(_) if action == "reject" => {
+            Kind::Supervisor(_) | Kind::Conformance(_) if action == "reject" => {
                 return NextSteps::NodeFails;
             }
             _ => {}

@@ -5,10 +5,10 @@
 //! such a node that were copied are not emitted twice.
 
 use super::log_index;
+use crate::conformance::rebase_call;
 use crate::ids::{child_run_id, logical_invocation_id, tool_call_id};
 use crate::node::Kind;
 use crate::run::agents::{WorkerState, WorkerStep};
-use crate::run::calls::rebase_call;
 use crate::run::calls::tool_effect;
 use crate::run::draft::DecisionDraft;
 use crate::run::lifecycle::Phase;
@@ -207,7 +207,7 @@ fn partly_executed(log: &[RecordedEvent], run: &Run, ix: usize) -> Option<(usize
 /// the protocol's test workflows run it to its end.
 fn is_opening(log: &[RecordedEvent], run: &Run, ix: usize) -> bool {
     let node = &run.def.nodes[ix];
-    let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.mock_turns.is_some());
+    let alone = matches!(&node.kind, Kind::ConversationGate(gate) if gate.scripted_turns.is_some());
     let open = run.open_interrupt(ix);
     let talks = open.is_some_and(|s| s.interrupt.kind == "conversation.exchange");
     let Some(start) = last_start(log, &node.id) else {

@@ -51,13 +51,7 @@ fn artifact_owner(draft: &DecisionDraft<'_>, log: &[RecordedEvent]) -> Option<Ru
             .def
             .index(node)
             .map(|ix| &draft.run.def.nodes[ix].kind);
-        matches!(
-            kind,
-            Some(Kind::ArtifactEmit {
-                artifact_id: None,
-                ..
-            })
-        )
+        matches!(kind, Some(Kind::Conformance(kind)) if kind.leaves_artifact_unnamed())
     };
     log.iter().find_map(|recorded| match &recorded.event {
         Event::ArtifactCreated {

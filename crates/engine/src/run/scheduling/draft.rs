@@ -1,5 +1,6 @@
 //! What a decision has scheduled so far.
 
+use crate::run::draft::DecisionDraft;
 use std::collections::VecDeque;
 
 #[derive(Default)]
@@ -11,9 +12,9 @@ pub(in crate::run) struct SchedulingDraft {
     pub(super) continues: bool,
 }
 
-impl SchedulingDraft {
+impl DecisionDraft<'_> {
     /// Counts one more node start, or a step that takes as much.
     pub(crate) fn count_start(&mut self) {
-        self.starts += 1;
+        self.scheduling.starts += 1;
     }
 }

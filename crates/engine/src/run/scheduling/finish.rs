@@ -32,7 +32,7 @@ impl Done {
 }
 
 impl DecisionDraft<'_> {
-    pub(in crate::run) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
+    pub(crate) fn complete_node(&mut self, ix: usize, done: Done, cause: Seq) {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.node(ix).started_at.unwrap_or(self.now);
         let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.work);
@@ -52,7 +52,7 @@ impl DecisionDraft<'_> {
     }
 
     /// Handles a failed attempt: retries while the retry budget lasts and a retry can help.
-    pub(in crate::run) fn fail_or_retry(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
+    pub(crate) fn fail_or_retry(&mut self, ix: usize, error: ErrorInfo, cause: Seq) {
         let attempt = self.run.node(ix).attempt;
         let policy = self.retry_policy(ix);
         if error.retryable && attempt + 1 < policy.max_attempts.unwrap_or(1) {
@@ -90,7 +90,7 @@ impl DecisionDraft<'_> {
     }
 
     /// Fails a node for good; its author may have configured that the run continues.
-    pub(in crate::run) fn fail_node(
+    pub(crate) fn fail_node(
         &mut self,
         ix: usize,
         error: ErrorInfo,

@@ -6,7 +6,7 @@ use crate::run::draft::DecisionDraft;
 use crate::run::questions::Question;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tandem_record::{ErrorInfo, Event, Object, Seq, Size};
+use tandem_record::{ErrorInfo, Object, Seq, Size};
 
 impl DecisionDraft<'_> {
     /// The work a node does at once, without effects.
@@ -26,7 +26,6 @@ impl DecisionDraft<'_> {
                 let ms = ms.expect("checked when the node was prepared");
                 NodeOutcome::Complete(Object::from_iter([("waitedMs".into(), json!(ms))]))
             }
-            Kind::Hold => NodeOutcome::Complete(inputs),
             Kind::Fail { code, message } => NodeOutcome::Fail(ErrorInfo::new(code, message)),
             Kind::SetVariable { name, value } => {
                 let value = value.clone().or_else(|| inputs.get("value").cloned());
@@ -53,30 +52,6 @@ impl DecisionDraft<'_> {
                 NodeOutcome::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
             Kind::ChannelWrite(config) => self.channel_write(ix, config, inputs, started),
-            Kind::CostEmit { attributes } => {
-                NodeOutcome::CompleteWithCost(node::allowed_cost(attributes))
-            }
-            Kind::ArtifactEmit {
-                artifact_id,
-                artifact_type,
-                content,
-            } => {
-                let fallback = || format!("{}:{}", self.artifact_owner(), node.id);
-                let artifact_id = artifact_id.clone().unwrap_or_else(fallback);
-                self.emit(
-                    Event::ArtifactCreated {
-                        artifact_id: artifact_id.clone(),
-                        artifact_type: artifact_type.clone(),
-                        node: node.id.clone(),
-                        content: content.clone(),
-                    },
-                    Some(started),
-                );
-                NodeOutcome::Complete(Object::from_iter([(
-                    "artifactId".to_owned(),
-                    json!(artifact_id),
-                )]))
-            }
             Kind::ApprovalGate(gate) => NodeOutcome::Ask(Box::new(Question {
                 kind: "approval".to_owned(),
                 data: gate.data(self.run.id(), &node.id, &inputs, &|text| {
@@ -104,8 +79,6 @@ impl DecisionDraft<'_> {
                 low_confidence: None,
             })),
             Kind::Memory(config) => self.perform_memory_node(ix, config, started),
-            Kind::MemoryHook(hook) => self.memory_hook(ix, hook, started),
-            Kind::SideEffect => NodeOutcome::Complete(inputs),
             Kind::ConversationGate(gate) => {
                 let (_, conversation) = self.run.next_question(ix);
                 NodeOutcome::Ask(Box::new(Question {
@@ -119,18 +92,14 @@ impl DecisionDraft<'_> {
             }
             Kind::Supervisor(config) => self.supervise(ix, config, &inputs, started),
             Kind::Dispatch(_) => self.dispatch(ix),
-            Kind::MockAgent(config) => self.perform_mock_agent(ix, config, started),
-            Kind::DuplicateMessage => self.duplicate_message(ix, inputs, started),
+            Kind::Conformance(kind) => kind.perform(self, ix, inputs, started),
             Kind::Loop(_)
             | Kind::Http(_)
             | Kind::Model(_)
             | Kind::Tool(_)
             | Kind::Pack
-            | Kind::SecretEcho { .. }
             | Kind::SubWorkflow(_)
-            | Kind::Gated { .. }
-            | Kind::RequiresMissing { .. }
-            | Kind::ModelCapabilityMissing => {
+            | Kind::Gated { .. } => {
                 unreachable!("{} is not performed at once", node.type_id)
             }
         }

@@ -2,50 +2,27 @@
 //! that work.
 
 use super::finish::Done;
+use crate::conformance;
 use crate::ids::logical_invocation_id;
-use crate::node::{self, Kind, MemoryHook};
-use crate::run::decide::may_use_test_types;
+use crate::node::{self, Kind};
 use crate::run::draft::DecisionDraft;
 use serde_json::json;
 use std::sync::Arc;
-use tandem_record::{ErrorInfo, Event, NodeId, Object, Seq, Work};
+use tandem_record::{EffectId, ErrorInfo, NodeId, Object, Seq, Work};
 
 impl DecisionDraft<'_> {
     /// Checks whether a node may start.
     pub(super) fn admit(&mut self, ix: usize) -> Result<(), ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
-        if node.test_only
-            && !self.is_replaying()
-            && !may_use_test_types(&def, self.run.request(), self.cx)
-        {
-            let message = format!("{} is for conformance tests only", node.type_id);
-            return Err(ErrorInfo::new("typeId_refused", message));
-        }
+        conformance::admit(self, ix)?;
         let missing = self.cx.agents.missing_capability(&node.kind);
         if let Some(capability) = missing.filter(|_| !self.is_replaying()) {
             let message = format!("this host does not serve {capability:?}");
             return Err(ErrorInfo::new("capability_not_provided", message));
         }
         match &node.kind {
-            Kind::RequiresMissing { capability } => Err(ErrorInfo::new(
-                "capability_not_provided",
-                format!("this host does not provide {capability:?}"),
-            )),
-            Kind::ModelCapabilityMissing => {
-                let missing = "nonexistent-capability-9b3f".to_owned();
-                let message = format!("no model here has the capability {missing:?}");
-                self.emit(
-                    Event::ModelCapabilityInsufficient {
-                        node: node.id.clone(),
-                        provider: "none".to_owned(),
-                        model: "none".to_owned(),
-                        missing: vec![missing],
-                    },
-                    None,
-                );
-                Err(ErrorInfo::new("capability_not_provided", message))
-            }
+            Kind::Conformance(kind) => kind.admit(self, ix),
             Kind::Gated { capability } => Err(ErrorInfo::new(
                 "capability_not_provided",
                 format!("this host does not serve {capability:?}"),
@@ -66,16 +43,6 @@ impl DecisionDraft<'_> {
     ) -> Result<Option<Work>, ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
-        let effect = |draft: &Self, provider: &str| {
-            let tenant = &draft.run.request().owner.tenant;
-            logical_invocation_id(
-                tenant,
-                draft.run.id(),
-                &node.id,
-                u64::from(execution),
-                provider,
-            )
-        };
         if self.is_replaying() && !self.is_repeatable(ix) && !node.kind.only_waits() {
             return Err(replay_source_missing(&node.id));
         }
@@ -85,11 +52,6 @@ impl DecisionDraft<'_> {
                     .map_err(|message| ErrorInfo::new("validation_error", message))?;
                 Ok(self.sleep(ms, None))
             }
-            Kind::Hold => {
-                let ms = node::hold_ms(inputs)
-                    .map_err(|message| ErrorInfo::new("validation_error", message))?;
-                Ok(self.sleep(ms, Some(inputs.clone())))
-            }
             Kind::Http(config) => {
                 let request = config.request(inputs).ok_or_else(|| {
                     ErrorInfo::new(
@@ -98,7 +60,7 @@ impl DecisionDraft<'_> {
                     )
                 })?;
                 Ok(Some(Work::Http {
-                    effect: effect(self, "tandem:http"),
+                    effect: self.invocation_id(ix, execution, "tandem:http"),
                     request,
                     output: config.output.clone(),
                 }))
@@ -115,27 +77,19 @@ impl DecisionDraft<'_> {
                 Ok(Some(call))
             }
             Kind::Pack => {
-                let call = self.pack_work(ix, effect(self, "tandem:pack"), inputs)?;
+                let call =
+                    self.pack_work(ix, self.invocation_id(ix, execution, "tandem:pack"), inputs)?;
                 Ok(Some(call))
             }
-            Kind::SecretEcho { secret_id } => Ok(Some(Work::SecretEcho {
-                effect: effect(self, "tandem:secret"),
-                secret_id: secret_id.clone(),
-                reveal: false,
-            })),
-            Kind::MemoryHook(MemoryHook::Redaction { secret_id }) => Ok(Some(Work::SecretEcho {
-                effect: effect(self, "tandem:secret"),
-                secret_id: secret_id.clone(),
-                reveal: true,
-            })),
-            Kind::Memory(_) | Kind::MemoryHook(_) => {
+            Kind::Memory(_) => {
                 self.ensure_memory_loaded(ix);
                 Ok(None)
             }
+            Kind::Conformance(kind) => kind.prepare(self, ix, inputs, execution),
             Kind::Supervisor(config) => {
                 let endpoint_request = self.supervisor_request(ix, config, attempt);
                 Ok(endpoint_request.map(|request| Work::Http {
-                    effect: effect(self, "tandem:supervisor"),
+                    effect: self.invocation_id(ix, execution, "tandem:supervisor"),
                     request,
                     output: None,
                 }))
@@ -148,8 +102,15 @@ impl DecisionDraft<'_> {
         }
     }
 
+    /// The identity of a call that one execution of a node makes.
+    pub(crate) fn invocation_id(&self, ix: usize, execution: u32, provider: &str) -> EffectId {
+        let tenant = &self.run.request().owner.tenant;
+        let node = &self.run.def.nodes[ix].id;
+        logical_invocation_id(tenant, self.run.id(), node, u64::from(execution), provider)
+    }
+
     /// A sleep of `ms`. A replay has no timers: its sleeps end at once.
-    fn sleep(&self, ms: u64, outputs: Option<Object>) -> Option<Work> {
+    pub(crate) fn sleep(&self, ms: u64, outputs: Option<Object>) -> Option<Work> {
         let until = self.now.plus_ms(ms);
         (ms > 0 && !self.is_replaying()).then_some(Work::Sleep { until, outputs })
     }

@@ -5,28 +5,30 @@
 //! - folding the log from the start gives the decision's state, also through JSON,
 //! - the timers and node effects set so far are exactly those the state requires.
 
+mod apply;
+mod forks;
+mod lookups;
+
+pub(super) use lookups::{NoMemory, packs};
+
 use super::lines;
 use super::providers::providers;
 use super::workflow_builder::WorkflowBuilder;
 use crate::definition::Definition;
-use crate::machine::TimerRequest;
 use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
-    AgentPolicy, Context, Decision, Definitions, ForkSource, Limits, Lookup, Memory,
-    MemoryQueryKind, MemoryRead, MemoryResult, ModelAnswers, Need, NewChildRun, Refusal,
-    ReplayedModelAnswer, Run, State, Undecided, create, create_child_run, decide, fork,
-    required_announcements, required_effects, required_timers,
+    AgentPolicy, Context, Limits, NewChildRun, Refusal, ReplayedModelAnswer, Run, Undecided,
+    create, decide,
 };
 use crate::tool::ToolServers;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tandem_record::{
-    ChildOutcome, Command, Effect, EffectId, EffectKind, Event, ForkMode, ForkedFrom, NodeId,
-    Object, Owner, ParentLink, RecordedEvent, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq,
-    TenantId, TimerKey, Timestamp, Transport, WorkflowId,
+    ChildOutcome, Command, Effect, EffectId, Event, NodeId, Object, Owner, ParentLink,
+    RecordedEvent, Reply, RunId, RunOptions, RunRequest, RunStatus, Seq, TenantId, TimerKey,
+    Timestamp, Transport, WorkflowId,
 };
 use tandem_schema::Meter;
 
@@ -55,47 +57,6 @@ pub(super) struct RunHarness {
     created_children: BTreeMap<RunId, NewChildRun>,
     /// Lines that have not been compared yet.
     unread: Vec<String>,
-}
-
-impl Definitions for HashMap<WorkflowId, Arc<Definition>> {
-    fn current(&self, workflow: &WorkflowId) -> Lookup {
-        self.get(workflow)
-            .map_or(Lookup::Unknown, |def| Lookup::Known(Arc::clone(def)))
-    }
-}
-
-/// An empty memory.
-pub(super) struct NoMemory;
-
-impl Memory for NoMemory {
-    fn read_memory(&self, read: &MemoryRead) -> Option<Cow<'_, MemoryResult>> {
-        let result = match read.what {
-            MemoryQueryKind::Count => MemoryResult::Count(0),
-            MemoryQueryKind::Key(_) | MemoryQueryKind::All => MemoryResult::Entries(Vec::new()),
-            MemoryQueryKind::Notes { .. } => MemoryResult::Notes {
-                held: 0,
-                oldest: Vec::new(),
-            },
-        };
-        Some(Cow::Owned(result))
-    }
-}
-
-impl ModelAnswers for NoMemory {
-    fn answer_to(&self, _: &EffectId) -> ReplayedModelAnswer {
-        ReplayedModelAnswer::NotCalled
-    }
-}
-
-impl ModelAnswers for ReplayedModelAnswer {
-    fn answer_to(&self, _: &EffectId) -> ReplayedModelAnswer {
-        self.clone()
-    }
-}
-
-/// The node types of a harness's packs.
-pub(super) fn packs() -> PackTypes {
-    PackTypes::from_iter([("vendor.acme.act", "vendor.acme.tools@1.0.0")])
 }
 
 pub(super) fn object(value: Value) -> Object {
@@ -335,7 +296,7 @@ impl RunHarness {
         self.outbox.remove(effect);
     }
 
-    fn context(&self) -> Context<'_> {
+    pub(super) fn context(&self) -> Context<'_> {
         Context {
             now: self.now,
             limits: &self.limits,
@@ -351,162 +312,9 @@ impl RunHarness {
         }
     }
 
-    /// A fork of this run, in its own harness.
-    pub(super) fn fork(&self, mode: ForkMode, from: u64) -> Self {
-        let (request, decided) = self.try_fork(mode, from);
-        self.staged(request, decided.expect("it can be forked"))
-    }
-
-    /// What has to be looked up before this run can be forked.
-    pub(super) fn fork_needs(&self, mode: ForkMode, from: u64) -> Need {
-        match self.try_fork(mode, from).1 {
-            Err(Undecided::Needs(need)) => need,
-            other => panic!("{other:?} needs nothing"),
-        }
-    }
-
-    fn try_fork(&self, mode: ForkMode, from: u64) -> (RunRequest, Result<Decision, Undecided>) {
-        let mut request = self.run().request().clone();
-        request.parent = None;
-        request.options = self.request.options.clone();
-        request.forked_from = Some(Box::new(ForkedFrom {
-            run_id: self.run().id().clone(),
-            from_seq: Seq(from),
-            mode,
-            at: self.now,
-        }));
-        let source = ForkSource {
-            log: &self.log,
-            request: request.clone(),
-            redact: &Clone::clone,
-        };
-        let id = RunId::new("run-fork");
-        let decided = fork(&self.def, id, &source, &self.context());
-        (request, decided)
-    }
-
     /// Changes recorded events.
     pub(super) fn tamper(&mut self, change: impl Fn(&mut Event)) {
         let log = self.log.iter_mut();
         log.for_each(|recorded| change(&mut recorded.event));
-    }
-
-    fn staged(&self, request: RunRequest, decision: Decision) -> Self {
-        let mut forked = Self {
-            def: Arc::clone(&self.def),
-            workflows: self.workflows.clone(),
-            limits: self.limits,
-            agents: self.agents.clone(),
-            conformance: self.conformance,
-            now: self.now,
-            providers: self.providers.clone(),
-            tools: self.tools.clone(),
-            packs: self.packs.clone(),
-            replayed_answer: self.replayed_answer.clone(),
-            work: Meter::unlimited(),
-            request,
-            run: None,
-            log: Vec::new(),
-            timers: BTreeMap::new(),
-            outbox: BTreeMap::new(),
-            created_children: BTreeMap::new(),
-            unread: Vec::new(),
-        };
-        forked.take(decision);
-        forked
-    }
-
-    fn take(&mut self, decision: Decision) {
-        let mut refolded = self
-            .run
-            .clone()
-            .unwrap_or_else(|| Run::new(decision.after.id().clone(), Arc::clone(&self.def)));
-        for recorded in &decision.events {
-            assert_eq!(recorded.seq.0, self.log.len() as u64, "a gap in the log");
-            if let Some(last) = self.log.last() {
-                assert!(recorded.at >= last.at, "the log runs backwards");
-                assert!(!last.event.is_terminal(), "an event after the end");
-            }
-            let json = serde_json::to_string(recorded).expect("events are plain data");
-            let read: RecordedEvent = serde_json::from_str(&json).expect("events read back");
-            assert_eq!(&read, recorded);
-            refolded.evolve(&read);
-            self.unread.push(lines::event(recorded));
-            self.log.push(read);
-        }
-        assert_eq!(
-            refolded.state, decision.after.state,
-            "the fold and the decision disagree"
-        );
-        let json = serde_json::to_string(&*refolded.state).expect("state is plain data");
-        let read: State = serde_json::from_str(&json).expect("state reads back");
-        assert_eq!(read, *refolded.state);
-
-        for request in decision.timers {
-            match request {
-                TimerRequest::Set { key, due } => self.timers.insert(key, due),
-                TimerRequest::Clear { key } => self.timers.remove(&key),
-            };
-        }
-        for effect in &decision.dropped {
-            self.outbox.remove(effect);
-        }
-        for effect in decision.effects {
-            self.unread.push(lines::effect(&effect));
-            self.outbox.insert(effect.id.clone(), effect);
-        }
-        for new_child in decision.children {
-            self.unread.push(lines::new_child(&new_child));
-            self.check_created_child(new_child.clone());
-            self.created_children
-                .insert(new_child.child.clone(), new_child);
-        }
-        assert_eq!(self.timers, required_timers(&refolded, &self.limits));
-        let of_nodes = |effect: &&Effect| {
-            matches!(
-                effect.kind,
-                EffectKind::Http { .. }
-                    | EffectKind::Model { .. }
-                    | EffectKind::Tool { .. }
-                    | EffectKind::Pack { .. }
-                    | EffectKind::SecretEcho { .. }
-            )
-        };
-        let under_way: Vec<&Effect> = self.outbox.values().filter(of_nodes).collect();
-        assert_eq!(
-            under_way,
-            required_effects(&refolded).values().collect::<Vec<_>>()
-        );
-        let open = required_announcements(&refolded);
-        let of_questions =
-            |effect: &&Effect| matches!(effect.kind, EffectKind::NotifyCallback { .. });
-        let mut announced = self.outbox.values().filter(of_questions);
-        assert!(
-            announced.all(|effect| open.contains(effect)),
-            "it is closed"
-        );
-        self.run = Some(refolded);
-    }
-
-    /// A new child has one event and a continue effect, or has ended if its parent cancelled it.
-    fn check_created_child(&self, new_child: NewChildRun) {
-        let cancelled_at_creation = new_child.cancelled_at_creation;
-        let child = create_child_run(new_child, &self.context());
-        assert_eq!(child.after.status().is_terminal(), cancelled_at_creation);
-        let goes_on = child.effects.iter().any(|e| e.kind == EffectKind::Continue);
-        assert_eq!(goes_on, !cancelled_at_creation);
-        assert_eq!(
-            child.events.len(),
-            if cancelled_at_creation { 2 } else { 1 }
-        );
-    }
-
-    /// A due timer that the state requires must do something, or it would fire forever.
-    fn check_fired(&self, key: &TimerKey, decision: &Decision) {
-        let due = self.timers.get(key).filter(|due| **due <= self.now);
-        if due.is_some() {
-            let after = required_timers(&decision.after, &self.limits);
-            assert_ne!(after.get(key), due, "{key:?} is due and fired in vain");
-        }
     }
 }

@@ -10,6 +10,7 @@ mod forks;
 mod gates;
 mod harness;
 mod lines;
+mod log_invariants;
 mod next_steps;
 mod providers;
 mod work;

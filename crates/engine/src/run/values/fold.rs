@@ -25,12 +25,7 @@ impl Values {
         self.untrusted = request.untrusted_inputs.iter().cloned().collect();
     }
 
-    pub(in crate::run) fn set_variable(
-        &mut self,
-        name: &str,
-        next: Option<&Value>,
-        untrusted: bool,
-    ) {
+    pub(crate) fn set_variable(&mut self, name: &str, next: Option<&Value>, untrusted: bool) {
         self.mark(name, untrusted);
         match next {
             Some(value) => self.variables.insert(name.to_owned(), value.clone()),
@@ -38,7 +33,7 @@ impl Values {
         };
     }
 
-    pub(in crate::run) fn write_channel(&mut self, def: &Definition, write: &ChannelWritten<'_>) {
+    pub(crate) fn write_channel(&mut self, def: &Definition, write: &ChannelWritten<'_>) {
         let (current, slot) = self.take_channel(def, write.channel);
         slot.value = channel::fold(
             current,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tandem_record::{Event, NodeId, Seq};
 
 impl DecisionDraft<'_> {
-    pub(in crate::run) fn set_variable(
+    pub(crate) fn set_variable(
         &mut self,
         name: &str,
         next: Option<Value>,

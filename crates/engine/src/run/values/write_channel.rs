@@ -4,7 +4,7 @@ use crate::graph::channel::{self, AccessSide};
 use crate::node::ChannelWrite;
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::NodeOutcome;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{ErrorInfo, Event, Object, Seq, Size};
 
@@ -31,7 +31,7 @@ impl DecisionDraft<'_> {
     }
 
     /// One write, under the channel's declaration where there is one.
-    pub(in crate::run) fn write_channel(
+    pub(crate) fn write_channel(
         &mut self,
         ix: usize,
         name: &str,
@@ -89,28 +89,5 @@ impl DecisionDraft<'_> {
         );
         self.note_write(name, ix);
         Ok(())
-    }
-
-    pub(in crate::run) fn duplicate_message(
-        &mut self,
-        ix: usize,
-        inputs: Object,
-        cause: Seq,
-    ) -> NodeOutcome {
-        let def = Arc::clone(&self.run.def);
-        let channel = def
-            .channels
-            .iter()
-            .find(|(_, c)| c.declared.reducer == "message");
-        let Some((name, _)) = channel else {
-            return NodeOutcome::Complete(inputs);
-        };
-        for (id, text) in [("m-1", "first"), ("m-1", "first again"), ("m-2", "second")] {
-            let message = json!({"messageId": id, "content": text, "role": "agent"});
-            if let Err(error) = self.write_channel(ix, name, message, None, cause) {
-                return NodeOutcome::Fail(error);
-            }
-        }
-        NodeOutcome::Complete(inputs)
     }
 }

@@ -1,9 +1,10 @@
 //! `core.conformance.mock-agent`: an agent that emits the events of its configuration. Unknown keys
 //! are refused at every level.
 
-use super::ParseContext;
-use super::settings::{Setting, value};
-use super::supervisor::{MIN_AGENT_ID_CHARS, agent_id, fraction};
+use crate::definition::admission::{Fault, nulls};
+use crate::node::ParseContext;
+use crate::node::settings::{Setting, value};
+use crate::node::supervisor::{MIN_AGENT_ID_CHARS, agent_id, fraction};
 use serde_json::Value;
 use tandem_record::{ErrorInfo, Object};
 
@@ -269,4 +270,20 @@ fn read_decision(value: &Value, cx: &mut ParseContext<'_>) -> Option<MockDecisio
         confidence,
         reasoning: text(fields, at, "reasoning", false, cx)?,
     })
+}
+
+/// What registration refuses although earlier versions accepted it.
+pub(super) fn config_faults(config: &Object) -> Vec<Fault> {
+    let mut faults = nulls(config, "");
+    let calls = config.get("mockToolCalls").and_then(Value::as_array);
+    for (i, call) in calls.into_iter().flatten().enumerate() {
+        if call
+            .pointer("/error/details")
+            .is_some_and(|d| !d.is_object())
+        {
+            let at = format!("/mockToolCalls/{i}/error/details");
+            faults.push((at, "must be an object".to_owned()));
+        }
+    }
+    faults
 }

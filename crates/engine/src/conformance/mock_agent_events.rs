@@ -1,14 +1,12 @@
 //! The protocol's mock agent: emits its events in the order the contract fixes.
 
-use super::emitter::AgentEmitter;
+use super::mock_agent::MockAgent;
 use crate::ids::tool_call_id;
-use crate::node::MockAgent;
-use crate::run::draft::DecisionDraft;
-use crate::run::scheduling::NodeOutcome;
+use crate::run::{DecisionDraft, NodeOutcome};
 use tandem_record::{AgentEventKind, Cause, Object, Seq};
 
 impl DecisionDraft<'_> {
-    pub(in crate::run) fn perform_mock_agent(
+    pub(super) fn perform_mock_agent(
         &mut self,
         ix: usize,
         config: &MockAgent,
@@ -68,53 +66,5 @@ impl DecisionDraft<'_> {
             Some(question) => NodeOutcome::Ask(question),
             None => NodeOutcome::Complete(Object::new()),
         }
-    }
-
-    /// Emits reasoning: its chunks, if there are any, then the whole text.
-    pub(super) fn emit_reasoning(
-        &mut self,
-        emitter: &AgentEmitter,
-        text: String,
-        chunks: &[String],
-        token_count: Option<u64>,
-        cause: Cause,
-    ) {
-        let verbosity = self.run.reasoning_verbosity().to_owned();
-        if verbosity == "off" {
-            return;
-        }
-        for (sequence, delta) in (0..).zip(chunks) {
-            let event = AgentEventKind::ReasoningDelta {
-                delta: delta.clone(),
-                sequence,
-            };
-            self.emit_agent_event_with_cause(emitter, event, cause.clone());
-        }
-        let event = AgentEventKind::Reasoned {
-            // Streamed chunks are followed by the whole text.
-            reasoning: if verbosity == "summary" && chunks.is_empty() {
-                truncate_summary(text)
-            } else {
-                text
-            },
-            verbosity,
-            token_count,
-        };
-        self.emit_agent_event_with_cause(emitter, event, cause);
-    }
-}
-
-/// Limit of tokens in a reasoning summary, as advertised, and the number of characters counted as
-/// one token.
-pub const REASONING_TOKEN_LIMIT: usize = 512;
-const CHARS_PER_TOKEN: usize = 4;
-
-fn truncate_summary(text: String) -> String {
-    match text
-        .char_indices()
-        .nth(REASONING_TOKEN_LIMIT * CHARS_PER_TOKEN)
-    {
-        Some((end, _)) => text[..end].to_owned(),
-        None => text,
     }
 }

@@ -10,11 +10,10 @@
 //!
 //! A call that is repeated after a pause or a failure starts again with its first chunk.
 
-use crate::model::mock::{self, Mock};
-use crate::model::{MOCK_PROVIDER, content_key};
+use super::mock_provider::{self as mock, MOCK_PROVIDER, Mock};
+use crate::model::content_key;
 use crate::node::ModelNode;
-use crate::run::draft::DecisionDraft;
-use crate::run::state::Run;
+use crate::run::{DecisionDraft, Run};
 use tandem_record::{
     ChunkEnd, ChunkPiece, ErrorInfo, Event, FinishReason, MockCall, MockEnding, ModelAnswer,
     ModelRefusal, ModelStop, ModelUsage, NodeStatus, Object, OutputChunk, RunOptions, Timestamp,
@@ -36,7 +35,7 @@ impl Run {
 
     /// The mock provider the run names. Invalid settings are an error, not an absence: no call may
     /// reach a real provider instead.
-    pub(in crate::run) fn mock(&self) -> Result<Option<Mock>, ErrorInfo> {
+    pub(crate) fn mock(&self) -> Result<Option<Mock>, ErrorInfo> {
         let Some(named) = self.named_mock() else {
             return Ok(None);
         };
@@ -51,7 +50,7 @@ impl Run {
 
     /// The options that children inherit: a test without real providers must not reach one through
     /// its children.
-    pub(in crate::run) fn inherited_options(&self) -> RunOptions {
+    pub(crate) fn inherited_options(&self) -> RunOptions {
         let named = self.named_mock();
         let configurable =
             named.map(|mock| Object::from_iter([(mock::KEY.to_owned(), mock.clone())]));
@@ -122,7 +121,7 @@ fn answer(pieces: &[ChunkPiece], end: ChunkEnd) -> ModelAnswer {
 
 impl DecisionDraft<'_> {
     /// Refuses a prompt that is named by an id, unless a mock provider answers.
-    pub(in crate::run) fn admit_prompt(&self, config: &ModelNode) -> Result<(), ErrorInfo> {
+    pub(crate) fn admit_prompt(&self, config: &ModelNode) -> Result<(), ErrorInfo> {
         if config.provider.is_some() || self.run.named_mock().is_some() {
             return Ok(());
         }
@@ -130,7 +129,7 @@ impl DecisionDraft<'_> {
     }
 
     /// The call as it is repeated.
-    pub(in crate::run) fn restart_model_call(&self, mut work: Work) -> Work {
+    pub(crate) fn restart_model_call(&self, mut work: Work) -> Work {
         if let Work::Model {
             mock: Some(call), ..
         } = &mut work
@@ -141,7 +140,7 @@ impl DecisionDraft<'_> {
     }
 
     /// Emits the chunks that are due, and executes what follows.
-    pub(in crate::run) fn run_mock_call(&mut self, ix: usize) {
+    pub(crate) fn run_mock_call(&mut self, ix: usize) {
         while let Some(action) = self.run.next_mock_action(ix, self.now) {
             let last = self.run.node(ix).last;
             let cause = last.expect("a node that waits has started");
@@ -149,7 +148,7 @@ impl DecisionDraft<'_> {
                 MockAction::Piece(piece) => {
                     // Chunks count as starts: what follows a long answer is left to the next
                     // decision.
-                    self.scheduling.count_start();
+                    self.count_start();
                     self.emit(Event::OutputChunk(Box::new(piece)), Some(cause));
                 }
                 MockAction::Answer(answer) => self.model_answered(ix, answer, cause),
@@ -159,7 +158,7 @@ impl DecisionDraft<'_> {
     }
 }
 
-pub(in crate::run) fn no_prompt_library() -> ErrorInfo {
+pub(crate) fn no_prompt_library() -> ErrorInfo {
     ErrorInfo::new(
         "capability_not_provided",
         "this host has no prompts by id; with a test key the run can name a mock provider under \
@@ -170,7 +169,7 @@ pub(in crate::run) fn no_prompt_library() -> ErrorInfo {
 /// A call that was running at the start of a branch. A call to a provider becomes a mock call if
 /// the branch names a mock provider. A script that was started continues, with its delay counted
 /// from now.
-pub(in crate::run) fn rebase_call(
+pub(crate) fn rebase_call(
     work: &mut Work,
     mock: Option<&Mock>,
     now: Timestamp,

@@ -16,6 +16,9 @@ use tandem_record::{
 };
 use tandem_schema::{Meter, Schema};
 
+/// The provider of the conformance workflows. It answers by program.
+pub const MOCK_PROVIDER: &str = "mock";
+
 /// All mock providers.
 pub const MOCK_PROVIDERS: [&str; 4] = [STREAM_TEXT, TOOL_CALLS, ERROR, USAGE_ONLY];
 

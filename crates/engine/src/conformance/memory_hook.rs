@@ -1,18 +1,53 @@
-//! The operations of the protocol's memory fixtures. Each stores its result in variables.
+//! The memory operations of the protocol's fixtures. Each stores its result in variables.
 
-use crate::node::MemoryHook;
-use crate::run::draft::DecisionDraft;
-use crate::run::memory::NewMemoryEntry;
-use crate::run::scheduling::Done;
-use crate::run::scheduling::NodeOutcome;
+use crate::node::ParseContext;
+use crate::run::{DecisionDraft, Done, NewMemoryEntry, NodeOutcome};
 use serde_json::{Value, json};
 use tandem_record::{ErrorInfo, MemoryEntry, Object, Seq, Timestamp};
 
 const HOUR_MS: u64 = 3_600_000;
 
+/// The memory operation of a fixture. Each stores its results in variables of fixed names.
+#[derive(Debug)]
+pub(crate) enum MemoryHook {
+    WriteThenRead,
+    /// Writes text that contains a secret and reads it back.
+    Redaction {
+        secret_id: String,
+    },
+    /// Reads under a name that belongs to another tenant.
+    CrossTenant {
+        foreign: String,
+    },
+    Ttl,
+}
+
 impl MemoryHook {
+    /// The variables it leaves what it found in.
+    pub(crate) fn result_variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::WriteThenRead | Self::Redaction { .. } => &["memoryReadback"],
+            Self::CrossTenant { .. } => &["ownerEntryId", "ownerProbe", "crossTenantProbe"],
+            Self::Ttl => &["memoryList", "expiredId", "freshId"],
+        }
+    }
+
+    pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
+        match cx.required_text(config, "memoryAction")?.as_str() {
+            "write-then-read" => Some(Self::WriteThenRead),
+            "redaction-probe" => Some(Self::Redaction {
+                secret_id: cx.required_text(config, "byokSecretId")?,
+            }),
+            "cross-tenant-probe" => Some(Self::CrossTenant {
+                foreign: cx.text(config, "probeMemoryRef")?.unwrap_or_default(),
+            }),
+            "ttl-probe" => Some(Self::Ttl),
+            other => cx.bad("memoryAction", format!("{other:?} is not a memory action")),
+        }
+    }
+
     /// The memory names that a hook reads.
-    pub(in crate::run) fn memory_refs(&self, own: &str) -> Vec<String> {
+    pub(super) fn memory_refs(&self, own: &str) -> Vec<String> {
         match self {
             Self::WriteThenRead | Self::Redaction { .. } | Self::Ttl => vec![own.to_owned()],
             Self::CrossTenant { foreign } => vec![own.to_owned(), foreign.clone()],
@@ -21,7 +56,7 @@ impl MemoryHook {
 }
 
 impl DecisionDraft<'_> {
-    pub(in crate::run) fn memory_hook(
+    pub(super) fn memory_hook(
         &mut self,
         ix: usize,
         hook: &MemoryHook,
@@ -80,12 +115,7 @@ impl DecisionDraft<'_> {
 
     /// The secret arrived: writes a text that contains it and reads it back. Neither is stored in
     /// clear, because both pass the redactor on the way to the log.
-    pub(in crate::run) fn write_secret_to_memory(
-        &mut self,
-        ix: usize,
-        outputs: &Object,
-        cause: Seq,
-    ) {
+    pub(super) fn write_secret_to_memory(&mut self, ix: usize, outputs: &Object, cause: Seq) {
         let secret = outputs.get("secret").and_then(Value::as_str);
         let text = format!("the secret is {}", secret.unwrap_or_default());
         match self.write_note(ix, &text, None, cause) {
