@@ -9,7 +9,7 @@ use crate::questions;
 use crate::run_cache::RunSlot;
 use crate::runtime::Runtime;
 use crate::submit::CommandMeta;
-use crate::webhooks::Subscription;
+use crate::webhooks::{TenantSubscriptions, wake_feed};
 use tandem_engine::run::{
     self, Decision, NewChildRun, Run, TimerRequest, WorkMeter, required_timers,
 };
@@ -28,7 +28,7 @@ pub(crate) const SNAPSHOT_FORMAT: u32 = 2;
 /// A commit that is being built, with the subscriptions of its tenant.
 struct CommitDraft<'a> {
     commit: &'a mut Commit,
-    subscriptions: &'a [Subscription],
+    subscriptions: &'a TenantSubscriptions,
 }
 
 /// One run's part of a commit, and what is published once the commit is durable.
@@ -39,7 +39,7 @@ struct DraftedRun {
     /// The outbox entry the decision completes.
     completed: Option<EffectId>,
     has_question_changes: bool,
-    has_deliveries: bool,
+    is_published: bool,
     snapshot_at: Option<Seq>,
 }
 
@@ -78,6 +78,14 @@ impl Runtime {
             true => Vec::new(),
             false => Box::pin(self.create_child_runs(new_children, draft)).await,
         };
+        // One entry for all events of the commit.
+        if let Some(tenant) = commit
+            .tenant
+            .as_ref()
+            .filter(|_| !commit.webhooks.is_empty())
+        {
+            commit.outbox.push(wake_feed(tenant, self.clock().now()));
+        }
         let idle = commit.appends.is_empty()
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
@@ -156,10 +164,9 @@ impl Runtime {
             .effects
             .prepare(&self.inner.config, &stream, &decision, now);
         commit.outbox.append(&mut prepared.changes);
-        let deliveries = self.plan_deliveries(draft.subscriptions, &decision, now);
-        let has_deliveries = !deliveries.changes.is_empty();
-        commit.webhooks.extend(deliveries.changes);
-        commit.outbox.extend(deliveries.wakes);
+        let feed_rows = self.feed_rows(draft.subscriptions, &decision, now);
+        let is_published = !feed_rows.is_empty();
+        commit.webhooks.extend(feed_rows);
         let completed = meta.completes;
         let removed = completed.clone().map(OutboxChange::Remove);
         commit.outbox.extend(removed);
@@ -183,7 +190,7 @@ impl Runtime {
             prepared,
             completed,
             has_question_changes,
-            has_deliveries,
+            is_published,
             snapshot_at,
         }
     }
@@ -204,7 +211,7 @@ impl Runtime {
             }
         }
         self.perform_prepared(drafted.prepared.leased);
-        if drafted.prepared.unleased || drafted.has_deliveries {
+        if drafted.prepared.unleased || drafted.is_published {
             self.inner.effects.bell.notify_one();
         }
         let ended = decision.run.status().is_terminal();
