@@ -2,6 +2,8 @@
 import os
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,6 +13,29 @@ KEY2 = "whole-house-key-of-tenant-two-0123456789"
 HANGING = 300
 WRITERS = 8
 POISON = 200
+WEBHOOKS = 100
+EVENTS = ["run.started", "node.started", "node.completed", "run.completed"]
+
+# A target of webhooks in a process of its own, so that its work does not delay the measured requests.
+SINK = """
+import asyncio
+
+async def answer(reader, writer):
+    try:
+        while head := await reader.readuntil(b"\\r\\n\\r\\n"):
+            length = [line.split(b":")[1] for line in head.lower().split(b"\\r\\n") if line.startswith(b"content-length")]
+            await reader.readexactly(int(length[0]) if length else 0)
+            writer.write(b"HTTP/1.1 204 No Content\\r\\n\\r\\n")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+async def serve():
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(serve())
+"""
 
 VARIABLE_URL = {"url": {"type": "variable", "variableName": "url"}}
 CALL = chain("fair-call", node("call", "vendor.tandem.http", VARIABLE_URL, timeoutMs=60000),
@@ -148,6 +173,44 @@ def check_large_writes_do_not_delay_other_tenants(binary):
         assert at(attacked, 0.95) < max(20 * at(quiet, 0.95), 150), told
     finally:
         stop.set()
+        host.close()
+
+
+def check_many_webhooks_do_not_delay_other_tenants(binary):
+    host = two_tenants(binary)
+    sink = subprocess.Popen([sys.executable, "-c", SINK], stdout=subprocess.PIPE, text=True)
+    stop = threading.Event()
+
+    def attack():
+        while not stop.is_set():
+            reply = host.call("POST", "/v1/runs", {"workflowId": "fair-child", "inputs": {}}, key=KEY, timeout=60)
+            assert reply.status in (201, 429, 503), reply
+    try:
+        url = f"http://127.0.0.1:{int(sink.stdout.readline())}/"
+        for n in range(WEBHOOKS):
+            made = host.call("POST", "/v1/webhooks", {"url": f"{url}{n}", "events": EVENTS}, key=KEY)
+            assert made.status == 201, made
+        quiet = waits(host, 2)
+        attackers = [threading.Thread(target=attack, daemon=True) for _ in range(4)]
+        for attacker in attackers:
+            attacker.start()
+        time.sleep(0.5)
+        attacked = waits(host, 4)
+        stop.set()
+        for attacker in attackers:
+            attacker.join(60)
+        after = waits(host, 3)
+        at = lambda times, part: times[int((len(times) - 1) * part)] * 1000  # noqa: E731
+        of = lambda times: f"p50 {at(times, .5):.0f} ms, p95 {at(times, .95):.0f} ms"  # noqa: E731
+        told = f"attacked {of(attacked)}; afterwards {of(after)}; quiet {of(quiet)}"
+        print(f"      {told}")
+        # Deliveries use processors too; the writer must not be what the neighbour waits for.
+        limit = max(10 * at(quiet, 0.5), 100)
+        assert at(attacked, 0.5) < limit and at(after, 0.5) < limit, told
+    finally:
+        stop.set()
+        sink.kill()
+        sink.wait()
         host.close()
 
 

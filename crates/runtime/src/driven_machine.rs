@@ -4,7 +4,7 @@
 use crate::audit_actions::AuditAction;
 use crate::runtime::{Inner, Runtime};
 use crate::stream_cache::StreamCache;
-use crate::webhooks::Subscription;
+use crate::webhooks::TenantSubscriptions;
 use tandem_engine::machine::{Decision, Machine};
 use tandem_record::{EffectId, EffectKind, TimerKey};
 use tandem_store::{Commit, Lane, NewEvent, RunRow};
@@ -35,7 +35,8 @@ pub(crate) struct ProjectedRows {
     /// The row of the run listing, if it changed.
     pub(crate) run: Option<RunRow>,
     pub(crate) has_question_changes: bool,
-    pub(crate) has_deliveries: bool,
+    /// The feed of the tenant's webhooks grows.
+    pub(crate) is_published: bool,
 }
 
 /// A machine that the runtime can load, commit and announce.
@@ -67,7 +68,7 @@ pub(crate) trait DrivenMachine: Machine {
         before: Option<&Self>,
         decision: &Decision<Self>,
         audit_action: Option<&AuditAction>,
-        subscriptions: &[Subscription],
+        subscriptions: &TenantSubscriptions,
         commit: &mut Commit,
     ) -> ProjectedRows;
 

@@ -147,6 +147,9 @@ impl Runtime {
         if entry.kind == webhooks::KIND {
             return self.start_deliveries(entry, slot);
         }
+        if entry.kind == webhooks::FEED_KIND {
+            return self.start_expansion(entry, slot);
+        }
         match serde_json::from_str::<Effect>(&entry.body) {
             Ok(effect) => self.spawn_effect(effect, slot, entry.failures),
             Err(error) => {

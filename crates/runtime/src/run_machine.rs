@@ -7,7 +7,7 @@ use crate::memory_access;
 use crate::questions;
 use crate::runtime::{Inner, Runtime};
 use crate::stream_cache::StreamCache;
-use crate::webhooks::Subscription;
+use crate::webhooks::TenantSubscriptions;
 use crate::worker_slots::lane_of;
 use tandem_engine::run::{Decision, Limits, Run};
 use tandem_record::{EffectKind, RecordedEvent, TimerKey, Timestamp};
@@ -50,7 +50,7 @@ impl DrivenMachine for Run {
         before: Option<&Self>,
         decision: &Decision,
         audit_action: Option<&AuditAction>,
-        subscriptions: &[Subscription],
+        subscriptions: &TenantSubscriptions,
         commit: &mut Commit,
     ) -> ProjectedRows {
         let now = runtime.clock().now();
@@ -64,16 +64,15 @@ impl DrivenMachine for Run {
         ));
         let has_question_changes = !questions.is_empty();
         commit.interrupts.extend(questions);
-        let deliveries = runtime.plan_deliveries(subscriptions, decision, now);
-        let has_deliveries = !deliveries.changes.is_empty();
-        commit.webhooks.extend(deliveries.changes);
-        commit.outbox.extend(deliveries.wakes);
+        let feed_rows = runtime.feed_rows(subscriptions, decision, now);
+        let is_published = !feed_rows.is_empty();
+        commit.webhooks.extend(feed_rows);
         let row = row(&decision.after);
         let unchanged = before.is_some_and(|before| self::row(before) == row);
         ProjectedRows {
             run: (!unchanged).then_some(row),
             has_question_changes,
-            has_deliveries,
+            is_published,
         }
     }
 

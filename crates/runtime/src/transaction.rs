@@ -12,7 +12,7 @@ use crate::effects::Prepared;
 use crate::offload::in_place;
 use crate::runtime::Runtime;
 use crate::stream_cache::HeldSlot;
-use crate::webhooks::Subscription;
+use crate::webhooks::{TenantSubscriptions, wake_feed};
 use std::sync::Arc;
 use tandem_engine::machine::{Decision, Machine, TimerRequest};
 use tandem_engine::run::{self, NewChildRun, Run, WorkMeter};
@@ -31,7 +31,7 @@ type Publish = Box<dyn FnOnce(&Runtime) + Send>;
 pub(crate) struct Transaction<'a> {
     runtime: &'a Runtime,
     commit: Commit,
-    subscriptions: Arc<[Subscription]>,
+    subscriptions: Arc<TenantSubscriptions>,
     parts: Vec<Publish>,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Transaction<'a> {
             prepared,
             completed,
             has_question_changes: rows.has_question_changes,
-            has_deliveries: rows.has_deliveries,
+            is_published: rows.is_published,
             snapshot_at,
         };
         self.parts
@@ -150,7 +150,13 @@ impl<'a> Transaction<'a> {
 
     /// Makes all parts durable, then announces them.
     pub(crate) async fn commit(self) -> Result<(), Error> {
-        let (runtime, commit) = (self.runtime, self.commit);
+        let (runtime, mut commit) = (self.runtime, self.commit);
+        // One entry for all events of the commit.
+        let tenant = commit.tenant.as_ref();
+        if let Some(tenant) = tenant.filter(|_| !commit.webhooks.is_empty()) {
+            let wake = wake_feed(tenant, runtime.clock().now());
+            commit.outbox.push(wake);
+        }
         let idle = commit.appends.is_empty()
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
@@ -181,7 +187,7 @@ struct Part<M: DrivenMachine> {
     /// The outbox entry the decision completes.
     completed: Option<EffectId>,
     has_question_changes: bool,
-    has_deliveries: bool,
+    is_published: bool,
     snapshot_at: Option<Seq>,
 }
 
@@ -205,7 +211,7 @@ impl<M: DrivenMachine> Part<M> {
             }
         }
         runtime.perform_prepared(self.prepared.leased);
-        if self.prepared.unleased || self.has_deliveries {
+        if self.prepared.unleased || self.is_published {
             inner.effects.bell.notify_one();
         }
         let (cache, stream) = (M::cache(inner), decision.after.stream());

@@ -3,6 +3,7 @@
 
 use crate::offload::DEADLINE_MISSED;
 use crate::runtime::Runtime;
+use crate::webhooks::feed_stream;
 use tandem_record::{EffectId, Object, StreamId, TenantId, Timestamp, WebhookId};
 use tandem_store::{DueTimer, Fault, ParkedWork, WorkFailure};
 
@@ -150,6 +151,9 @@ impl Runtime {
     async fn owns(&self, tenant: &TenantId, stream: &StreamId) -> Result<bool, Fault> {
         if let Some(run) = stream.run() {
             return Ok(self.store().run(tenant, &run).await?.is_some());
+        }
+        if *stream == feed_stream(tenant) {
+            return Ok(true);
         }
         let Some(webhook) = stream.as_str().strip_prefix("webhook:") else {
             return Ok(false);

@@ -154,6 +154,15 @@ pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&st
     }
 }
 
+/// The lane of a tenant's work that concerns only this host.
+pub(crate) fn internal_lane(tenant: &TenantId) -> Lane {
+    Lane {
+        class: WorkClass::Internal,
+        tenant: tenant.clone(),
+        target: String::new(),
+    }
+}
+
 /// The lane of deliveries to a URL.
 pub(crate) fn delivery_lane(tenant: &TenantId, url: &str) -> Lane {
     Lane {

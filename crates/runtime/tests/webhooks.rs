@@ -1,4 +1,4 @@
-//! Webhooks: deliveries are decided with the event, made at least once, and never delay runs.
+//! Webhooks: deliveries follow from the events of runs, are made at least once, and never delay runs.
 
 use serde_json::json;
 use tandem_record::{Seq, TenantId, Timestamp, Webhook, WebhookId};
@@ -235,8 +235,12 @@ async fn deleted_webhook_receives_nothing() {
 #[test(start_paused = true)]
 async fn crash_after_delivery_repeats_it_under_the_same_id() {
     let (host, id) = with_hook("wh-1").await;
-    host.faults
-        .next([InjectedFault::None, InjectedFault::CrashesBefore]);
+    // The run, the expansion of the feed, and the record of the delivery.
+    host.faults.next([
+        InjectedFault::None,
+        InjectedFault::None,
+        InjectedFault::CrashesBefore,
+    ]);
     host.create("flow", json!({})).await;
     host.faults.crashed().await;
     let next = TestHostBuilder {
@@ -274,7 +278,8 @@ async fn crash_before_delivery_loses_nothing() {
 async fn failed_record_of_a_delivery_does_not_repeat_the_delivery() {
     for fault in [InjectedFault::FailsBefore, InjectedFault::FailsAfter] {
         let (host, id) = with_hook("wh-1").await;
-        host.faults.next([InjectedFault::None, fault, fault]);
+        let none = InjectedFault::None;
+        host.faults.next([none, none, fault, fault]);
         host.create("flow", json!({})).await;
         host.elapse(MINUTE).await;
         assert_eq!(host.webhook_sender.attempts().len(), 1, "{fault:?}");
@@ -288,10 +293,10 @@ async fn failed_record_of_a_delivery_does_not_repeat_the_delivery() {
 #[test(start_paused = true)]
 async fn delivery_added_while_the_outbox_entry_is_removed_is_still_sent() {
     let (host, id) = with_hook("wh-1").await;
-    // The run, the record of its delivery, and the removal of the entry, which is slow.
-    let slow = InjectedFault::SlowBefore(50);
-    host.faults
-        .next([InjectedFault::None, InjectedFault::None, slow]);
+    // The run, the expansion of the feed, the record of the delivery, and the removal of the entry,
+    // which is slow.
+    let (none, slow) = (InjectedFault::None, InjectedFault::SlowBefore(50));
+    host.faults.next([none, none, none, slow]);
     host.create("flow", json!({})).await;
     host.elapse(10).await;
     assert_eq!(host.webhook_sender.accepted(&id).len(), 1);

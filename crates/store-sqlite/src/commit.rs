@@ -8,7 +8,7 @@ use crate::statement_cache::StatementCache;
 use crate::writer::{JobError, WriteTransaction};
 use crate::{
     SqliteStore, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
-    webhooks,
+    webhook_feed, webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
@@ -102,6 +102,18 @@ fn check_guard(connection: &Connection, guard: &CommitGuard) -> Result<(), JobEr
             let next = webhooks::next(connection, webhook)?;
             if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
                 let message = format!("webhook {webhook} has a delivery to make");
+                return Err(Conflict::Guard(message).into());
+            }
+        }
+        CommitGuard::FeedEndsAt { tenant, position } => {
+            if webhook_feed::head(connection, tenant)? != *position {
+                let message = format!("events of tenant {tenant} wait in its feed");
+                return Err(Conflict::Guard(message).into());
+            }
+        }
+        CommitGuard::WebhookUnchanged { webhook, body } => {
+            if !webhooks::has_body(connection, webhook, body)? {
+                let message = format!("webhook {webhook} was changed by another request");
                 return Err(Conflict::Guard(message).into());
             }
         }

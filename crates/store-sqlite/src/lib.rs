@@ -43,6 +43,7 @@ mod statement_cache;
 mod storage;
 mod storage_usage;
 mod timers;
+mod webhook_feed;
 mod webhooks;
 mod work_failures;
 mod writer;

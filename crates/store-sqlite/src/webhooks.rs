@@ -1,13 +1,13 @@
-//! Subscriptions to events, and the bounded delivery log of each.
+//! Subscriptions to events, and the bounded delivery log of each. The feed is in `webhook_feed.rs`.
 
 use crate::SqliteStore;
-use crate::fault;
+use crate::{fault, webhook_feed};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{RunId, Seq, TenantId, Timestamp, WebhookId};
 use tandem_store::{
     DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState, Fault,
-    ReadWebhooks, StoredWebhook, WebhookChange,
+    ReadWebhooks, StoredWebhook, WebhookChange, WebhookFeed,
 };
 
 pub(crate) fn change(connection: &Connection, change: &WebhookChange) -> Result<()> {
@@ -18,7 +18,9 @@ pub(crate) fn change(connection: &Connection, change: &WebhookChange) -> Result<
             body,
         } => connection
             .prepare_cached(
-                "INSERT INTO webhooks (webhook, tenant, body) VALUES (?1, ?2, ?3)
+                "INSERT INTO webhooks (webhook, tenant, body, feed_start)
+                 VALUES (?1, ?2, ?3,
+                         coalesce((SELECT head FROM webhook_feeds WHERE tenant = ?2), 0))
                  ON CONFLICT (webhook) DO UPDATE SET body = excluded.body",
             )?
             .execute([webhook.as_str(), tenant.as_str(), body])
@@ -38,6 +40,13 @@ pub(crate) fn change(connection: &Connection, change: &WebhookChange) -> Result<
             }
             Ok(())
         }
+        WebhookChange::Publish { tenant, body } => webhook_feed::publish(connection, tenant, body),
+        WebhookChange::Expand {
+            tenant,
+            chunk_end,
+            through,
+        } => webhook_feed::expand(connection, tenant, *chunk_end, through.as_ref()),
+        WebhookChange::Drop { webhook, count } => add_dropped(connection, webhook, *count),
         WebhookChange::Deliver {
             webhook,
             run_id,
@@ -115,12 +124,23 @@ fn trim_log(connection: &Connection, webhook: &WebhookId, last: i64) -> Result<(
         .query_map(params![webhook.as_str(), last], |row| row.get(0))?
         .collect::<Result<_>>()?;
     let dropped = removed.iter().flatten().count();
-    if dropped > 0 {
-        connection
-            .prepare_cached("UPDATE webhooks SET dropped = dropped + ?2 WHERE webhook = ?1")?
-            .execute(params![webhook.as_str(), signed(dropped as u64)])?;
+    match dropped {
+        0 => Ok(()),
+        _ => add_dropped(connection, webhook, dropped as u64),
     }
-    Ok(())
+}
+
+fn add_dropped(connection: &Connection, webhook: &WebhookId, count: u64) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE webhooks SET dropped = dropped + ?2 WHERE webhook = ?1")?
+        .execute(params![webhook.as_str(), signed(count)])
+        .map(drop)
+}
+
+pub(crate) fn has_body(connection: &Connection, webhook: &WebhookId, body: &str) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM webhooks WHERE webhook = ?1 AND body = ?2")?
+        .exists([webhook.as_str(), body])
 }
 
 /// When the next pending delivery is due.
@@ -134,7 +154,7 @@ pub(crate) fn next(connection: &Connection, webhook: &WebhookId) -> Result<Optio
         })
 }
 
-fn signed(number: u64) -> i64 {
+pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -145,7 +165,8 @@ fn due_of(state: DeliveryState) -> Option<Timestamp> {
     }
 }
 
-const SUBSCRIPTION: &str = "SELECT webhook, tenant, body, health, dropped FROM webhooks";
+const SUBSCRIPTION: &str =
+    "SELECT webhook, tenant, body, health, dropped, feed_start FROM webhooks";
 
 fn subscription(row: &Row<'_>) -> Result<StoredWebhook> {
     Ok(StoredWebhook {
@@ -154,6 +175,7 @@ fn subscription(row: &Row<'_>) -> Result<StoredWebhook> {
         body: row.get(2)?,
         health: row.get(3)?,
         dropped: row.get::<_, i64>(4)?.unsigned_abs(),
+        feed_start: row.get::<_, i64>(5)?.unsigned_abs(),
     })
 }
 
@@ -211,6 +233,13 @@ impl ReadWebhooks for SqliteStore {
                     .query_map([tenant.as_str()], subscription)?
                     .collect()
             })
+            .await
+    }
+
+    async fn webhook_feed(&self, tenant: &TenantId, limit: usize) -> Result<WebhookFeed, Fault> {
+        let tenant = tenant.clone();
+        self.readers
+            .read(move |connection| webhook_feed::read(connection, &tenant, limit))
             .await
     }
 

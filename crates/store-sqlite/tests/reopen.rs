@@ -1,5 +1,8 @@
 //! Confirmed data is there after the store was closed, dropped or copied while in use.
 
+mod earlier_versions;
+
+use earlier_versions::of_version;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -208,29 +211,6 @@ async fn copy_taken_while_committing_has_all_confirmed_commits() {
         let last = whole(&store, &stream).await.len() as u64 - 1;
         must(&store, commit([append(&stream, Some(last), 1)])).await;
     }
-}
-
-/// A file of an earlier schema version, with these rows in it.
-fn of_version(version: usize, path: &std::path::Path, rows: &str) {
-    const SCRIPTS: [&str; 8] = [
-        include_str!("../src/schema/1.sql"),
-        include_str!("../src/schema/2.sql"),
-        include_str!("../src/schema/3.sql"),
-        include_str!("../src/schema/4.sql"),
-        include_str!("../src/schema/5.sql"),
-        include_str!("../src/schema/6.sql"),
-        include_str!("../src/schema/7.sql"),
-        include_str!("../src/schema/8.sql"),
-    ];
-    let file = rusqlite::Connection::open(path).unwrap();
-    for script in &SCRIPTS[..version] {
-        file.execute_batch(script).unwrap();
-    }
-    file.pragma_update(None, "application_id", 0x544E_444D)
-        .unwrap();
-    file.pragma_update(None, "user_version", version as i64)
-        .unwrap();
-    file.execute_batch(rows).unwrap();
 }
 
 #[tokio::test]

@@ -68,12 +68,17 @@ impl Commit {
             .iter()
             .map(|row| row.body.as_ref().map_or(0, String::len));
         let questions = self.interrupts.iter().map(|row| row.body.len());
+        let published = self.webhooks.iter().map(|change| match change {
+            WebhookChange::Publish { body, .. } => body.len(),
+            _ => 0,
+        });
         let answers = self.idempotency.iter().map(|a| a.response.body.len());
         appends
             .chain(outbox)
             .chain(registry)
             .chain(memory)
             .chain(questions)
+            .chain(published)
             .chain(answers)
             .sum::<usize>()
             + rows
@@ -128,6 +133,12 @@ pub enum CommitGuard {
         webhook: WebhookId,
         due: Option<Timestamp>,
     },
+    /// No row was added to the tenant's feed after this position: a worker that stops there leaves
+    /// nothing behind.
+    FeedEndsAt { tenant: TenantId, position: u64 },
+    /// The subscription is registered with this body: a change that was computed from it
+    /// overwrites no other.
+    WebhookUnchanged { webhook: WebhookId, body: String },
     /// The id stands for this document of the owner itself (`None`: shared), or for none: a caller
     /// that registers it learns whether it was the first.
     RegisteredAs {

@@ -46,8 +46,8 @@ pub use storage_usage::{
     WorkflowSize,
 };
 pub use webhooks::{
-    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState,
-    ReadWebhooks, StoredWebhook, WebhookChange,
+    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState, FeedRow,
+    ReadWebhooks, StoredWebhook, WebhookChange, WebhookFeed,
 };
 pub use work_failure::{ParkedWork, WorkFailure, WorkFailures};
 

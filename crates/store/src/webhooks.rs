@@ -1,8 +1,13 @@
-//! Subscriptions to events and the log of their deliveries. Written by commits, read here.
+//! Subscriptions to events, the feed of each tenant, and the log of deliveries of each
+//! subscription. Written by commits, read here.
 //!
-//! A delivery is added in the commit that appends its event, so neither can exist without the
-//! other. The log of a subscription keeps its newest [`DELIVERY_LOG_LIMIT`] rows. A row that is
-//! removed before it was delivered is counted as dropped.
+//! The commit that appends an event also adds a row to its tenant's feed, so neither can exist
+//! without the other, and the cost does not depend on the number of subscriptions. Later commits
+//! expand the feed: they add the deliveries of a chunk of rows, one subscription after the other in
+//! order of their ids, and record how far they are. The last one removes the chunk.
+//!
+//! The log of a subscription keeps its newest [`DELIVERY_LOG_LIMIT`] rows. A row that is removed
+//! before it was delivered is counted as dropped.
 
 use crate::fault::Fault;
 use async_trait::async_trait;
@@ -14,7 +19,7 @@ pub const DELIVERY_LOG_LIMIT: u64 = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookChange {
     /// Registers a subscription or changes its body; its health and its log stay. The tenant is
-    /// fixed by the first row.
+    /// fixed by the first row, and so is the position in the feed after which it receives events.
     Put {
         webhook: WebhookId,
         tenant: TenantId,
@@ -25,6 +30,24 @@ pub enum WebhookChange {
     Health { webhook: WebhookId, health: String },
     /// Removes the subscription and its log.
     Delete { webhook: WebhookId },
+    /// Adds a row to the tenant's feed.
+    Publish {
+        tenant: TenantId,
+        /// As JSON, opaque to the store.
+        body: String,
+    },
+    /// Records how far the tenant's feed is expanded.
+    Expand {
+        tenant: TenantId,
+        /// The last row of the chunk.
+        chunk_end: u64,
+        /// The last subscription that has its deliveries of the chunk; `None` when all have them,
+        /// which removes the rows of the chunk.
+        through: Option<WebhookId>,
+    },
+    /// Counts deliveries as dropped that were not added because the feed was too long. No effect
+    /// when the subscription was deleted.
+    Drop { webhook: WebhookId, count: u64 },
     /// Adds a delivery, due at once. No effect when the subscription was deleted.
     Deliver {
         webhook: WebhookId,
@@ -79,8 +102,29 @@ pub struct StoredWebhook {
     pub tenant: TenantId,
     pub body: String,
     pub health: Option<String>,
-    /// Deliveries removed from the bounded log before they were made.
+    /// Deliveries removed from the bounded log before they were made, or never added to it.
     pub dropped: u64,
+    /// It receives rows of the feed after this position: the end of the feed when it was
+    /// registered.
+    pub feed_start: u64,
+}
+
+/// The feed of a tenant from its first row on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookFeed {
+    /// Position of the last row that was ever added; 0 before the first.
+    pub head: u64,
+    /// The chunk under way: its last row, and the last subscription that has its deliveries.
+    pub chunk: Option<(u64, WebhookId)>,
+    /// In order of their positions, without gaps.
+    pub rows: Vec<FeedRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedRow {
+    /// Counts the tenant's rows from 1.
+    pub position: u64,
+    pub body: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +152,9 @@ pub trait ReadWebhooks: Send + Sync {
 
     /// Every subscription of a tenant, by id.
     async fn list_webhooks(&self, tenant: &TenantId) -> Result<Vec<StoredWebhook>, Fault>;
+
+    /// The feed of a tenant with its first rows, up to the limit.
+    async fn webhook_feed(&self, tenant: &TenantId, limit: usize) -> Result<WebhookFeed, Fault>;
 
     async fn delivery(
         &self,

@@ -24,6 +24,7 @@ pub struct TestHost {
     pub faults: Arc<Faults>,
     pub performer: Arc<ScriptedPerformer>,
     pub webhook_sender: Arc<ScriptedWebhookSender>,
+    pub committed: Arc<CommittedEffects>,
     pub runtime: Runtime,
 }
 
@@ -81,7 +82,7 @@ impl TestHostBuilder {
             Arc::clone(&committed),
         ));
         let opened: Arc<dyn Store> = Arc::new(self.store.reopen());
-        let store = FailingStore::new(opened, Arc::clone(&faults), committed);
+        let store = FailingStore::new(opened, Arc::clone(&faults), Arc::clone(&committed));
         let mut config = RuntimeConfig::new(Arc::new(store), Arc::clone(&performer) as Arc<_>);
         config.webhook_sender = Some(Arc::clone(&self.webhook_sender) as Arc<_>);
         config.clock = self.clock;
@@ -101,6 +102,7 @@ impl TestHostBuilder {
             faults,
             performer,
             webhook_sender: self.webhook_sender,
+            committed,
             runtime: Runtime::start(config).await.expect("the store opens"),
         }
     }

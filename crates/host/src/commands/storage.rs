@@ -137,12 +137,12 @@ fn table_description(table: &str) -> &'static str {
         "memory_present" => "which keys memory has now",
         "idempotency" => "answers to repeated requests; a day",
         "webhook_deliveries" => "deliveries to webhooks; 10,000 for each",
+        "webhook_feed_rows" => "events that are not expanded to deliveries yet",
         "definitions" => "workflow documents that runs are pinned to; stays",
         "outbox" => "effects to perform",
         "timers" => "what waits for time",
-        "keys" | "settings" | "groups" | "delegations" | "registry" | "webhooks" => {
-            "what was set up; stays"
-        }
+        "keys" | "settings" | "groups" | "delegations" | "registry" | "webhooks"
+        | "webhook_feeds" => "what was set up; stays",
         _ => "",
     }
 }

@@ -4,16 +4,16 @@
 
 use super::attempt::{Attempt, attempt, given_up, progress_after, record_attempt};
 use super::health::{self, MAX_AGE_MS};
+use super::leased_entry::{Backoff, LeasedEntry};
 use super::{KIND, Subscription, entry, entry_id};
 use crate::effects::WorkAssignment;
 use crate::runtime::Runtime;
 use crate::worker_slots::WorkerSlot;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
-use tandem_record::{TenantId, Timestamp, WebhookId};
+use tandem_record::{Timestamp, WebhookId};
 use tandem_store::{
-    Commit, CommitGuard, DeliveryRow, Error, Fault, OutboxChange, OutboxEntry, WebhookChange,
+    Commit, CommitGuard, DeliveryRow, Fault, OutboxChange, OutboxEntry, WebhookChange,
 };
 use tokio::task::JoinSet;
 
@@ -25,40 +25,43 @@ const MAX_CONCURRENT: usize = 8;
 const ROUNDS: usize = 64;
 /// Pause of deliveries on a host without a webhook sender.
 const NO_SENDER_RETRY_MS: u64 = 30_000;
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Runtime {
     /// Works on a subscription's entry that is leased to this process.
     pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot) {
+        let worker = DeliveryWorker {
+            runtime: self.clone(),
+            webhook: WebhookId::from(leased.body),
+            entry: LeasedEntry {
+                runtime: self.clone(),
+                tenant: slot.lane.tenant.clone(),
+                effect: leased.effect.clone(),
+                kind: KIND,
+                failures: leased.failures,
+            },
+        };
         let assignment = WorkAssignment {
             effect: leased.effect,
             kind: KIND,
             slot,
             failures: leased.failures,
         };
-        let worker = DeliveryWorker {
-            runtime: self.clone(),
-            webhook: WebhookId::from(leased.body),
-            tenant: assignment.slot.lane.tenant.clone(),
-            failures: assignment.failures,
-        };
         let delivers = self.webhook_sender().is_some();
         self.spawn_worker(assignment, async move {
-            match delivers {
-                true => worker.run_until_done().await,
-                false => worker.release_entry(NO_SENDER_RETRY_MS).await,
+            if !delivers {
+                return worker.entry.release(NO_SENDER_RETRY_MS).await;
             }
+            worker.runtime.inner.crash.reach("effect.before");
+            worker.entry.retry_until_done(|| worker.run_rounds()).await;
         });
     }
 }
 
-/// Work on one subscription's entry while it is leased to this process.
+/// Work on one subscription's entry.
 struct DeliveryWorker {
     runtime: Runtime,
     webhook: WebhookId,
-    tenant: TenantId,
-    /// Earlier failures of the entry.
-    failures: u32,
+    entry: LeasedEntry,
 }
 
 /// How a round ended.
@@ -70,25 +73,6 @@ enum RoundOutcome {
 }
 
 impl DeliveryWorker {
-    async fn run_until_done(&self) {
-        self.runtime.inner.crash.reach("effect.before");
-        let mut backoff = Backoff::default();
-        loop {
-            let fault = match self.run_rounds().await {
-                Ok(()) => return,
-                Err(fault) => fault,
-            };
-            tracing::warn!(webhook = %self.webhook, error = %fault, "deliveries are delayed");
-            if !fault.retryable || self.runtime.is_stopping() {
-                let (runtime, id) = (&self.runtime, entry_id(&self.webhook));
-                return runtime
-                    .record_effect_failure(&id, KIND, self.failures, &fault)
-                    .await;
-            }
-            backoff.pause().await;
-        }
-    }
-
     async fn run_rounds(&self) -> Result<(), Fault> {
         for _ in 0..ROUNDS {
             if self.runtime.is_stopping() {
@@ -98,17 +82,8 @@ impl DeliveryWorker {
                 return Ok(());
             }
         }
-        self.release_entry(0).await;
+        self.entry.release(0).await;
         Ok(())
-    }
-
-    async fn release_entry(&self, ms: u64) {
-        let at = self.runtime.clock().now().plus_ms(ms);
-        let owner = &self.runtime.inner.config.owner;
-        let store = self.runtime.store();
-        if let Err(fault) = store.release(&entry_id(&self.webhook), owner, at).await {
-            tracing::warn!(webhook = %self.webhook, error = %fault, "cannot reschedule deliveries; they wait until the lease ends");
-        }
     }
 
     async fn run_round(&self) -> Result<RoundOutcome, Fault> {
@@ -171,40 +146,19 @@ impl DeliveryWorker {
     ) -> Result<RoundOutcome, Fault> {
         let watched = guard.is_some();
         let commit = Commit {
-            tenant: Some(self.tenant.clone()),
             outbox: vec![change],
-            guards: guard.into_iter().chain([self.lease_guard()]).collect(),
+            guards: guard.into_iter().collect(),
             ..Commit::default()
         };
-        if self.committed(commit).await? {
+        if self.entry.commit(commit).await? {
             return Ok(RoundOutcome::Over);
         }
-        let still_ours = Commit {
-            guards: vec![self.lease_guard()],
-            ..Commit::default()
-        };
-        let again = watched && self.committed(still_ours).await?;
+        let again = watched && self.entry.commit(Commit::default()).await?;
         Ok(if again {
             RoundOutcome::Again
         } else {
             RoundOutcome::Over
         })
-    }
-
-    /// `false` when a guard failed.
-    async fn committed(&self, commit: Commit) -> Result<bool, Fault> {
-        match self.runtime.store().commit(commit).await {
-            Ok(()) => Ok(true),
-            Err(Error::Conflict(_)) => Ok(false),
-            Err(Error::Fault(fault)) => Err(fault),
-        }
-    }
-
-    fn lease_guard(&self) -> CommitGuard {
-        CommitGuard::HoldsLease {
-            effect: entry_id(&self.webhook),
-            owner: self.runtime.inner.config.owner.clone(),
-        }
     }
 
     fn give_up(&self, row: DeliveryRow, why: &str) -> WebhookChange {
@@ -282,12 +236,10 @@ impl DeliveryWorker {
         let mut backoff = Backoff::default();
         loop {
             let commit = Commit {
-                tenant: Some(self.tenant.clone()),
                 webhooks: changes.clone(),
-                guards: vec![self.lease_guard()],
                 ..Commit::default()
             };
-            match self.committed(commit).await {
+            match self.entry.commit(commit).await {
                 Ok(true) => break,
                 // Deleted in the meantime, or leased to another process.
                 Ok(false) => return Ok(RoundOutcome::Over),
@@ -305,21 +257,5 @@ impl DeliveryWorker {
                 .invalidate(&subscription.webhook.tenant);
         }
         Ok(RoundOutcome::Again)
-    }
-}
-
-/// Growing pauses while the store fails.
-struct Backoff(Duration);
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self(Duration::from_millis(50))
-    }
-}
-
-impl Backoff {
-    async fn pause(&mut self) {
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(MAX_BACKOFF);
     }
 }

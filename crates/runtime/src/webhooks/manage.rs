@@ -7,8 +7,8 @@ use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{Object, TenantId, Timestamp, Webhook, WebhookId, WorkspaceId};
 use tandem_store::{
-    AuditDraft, Commit, Conflict, DeliveryListing, DeliveryProgress, DeliveryState, Error, Fault,
-    IdempotencyRecord, OutboxChange, WebhookChange,
+    AuditDraft, Commit, CommitGuard, Conflict, DeliveryListing, DeliveryProgress, DeliveryState,
+    Error, Fault, IdempotencyRecord, OutboxChange, WebhookChange,
 };
 
 /// Limit of subscriptions per workspace, and for the tenant itself.
@@ -53,30 +53,45 @@ impl Runtime {
         if all.iter().filter(same_workspace).count() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
         }
-        let change = put(webhook);
-        self.change_webhook("webhook.register", webhook, change, Vec::new(), answer)
+        let commit = Commit {
+            webhooks: vec![put(webhook)],
+            ..Commit::default()
+        };
+        self.change_webhook("webhook.register", webhook, commit, answer)
             .await
     }
 
-    /// Adds a new secret. Until `overlap_until` the previous one still signs.
+    /// Adds the secret after that of `webhook`. Until `overlap_until` the previous one still signs.
+    /// Of two concurrent rotations of the same secret one succeeds, so that the other cannot shorten
+    /// or extend its overlap.
     pub async fn rotate_webhook(
         &self,
         webhook: &Webhook,
         overlap_until: Option<Timestamp>,
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
-        let _guard = self.inner.webhooks.change_lock.lock().await;
-        let rotated = Webhook {
-            generation: webhook.generation + 1,
-            overlap_until,
-            ..webhook.clone()
-        };
-        // A webhook deleted in the meantime must not be restored.
-        if self.store().webhook(&webhook.id).await?.is_none() {
-            return Err(WebhookError::NotFound);
+        let stored = self.store().webhook(&webhook.id).await?;
+        let stored = stored.ok_or(WebhookError::NotFound)?;
+        let current = Subscription::read(&stored)?.webhook;
+        if current.generation != webhook.generation {
+            return Err(changed_meanwhile(webhook));
         }
-        let change = put(&rotated);
-        self.change_webhook("webhook.rotate", webhook, change, Vec::new(), answer)
+        let rotated = Webhook {
+            generation: current.generation + 1,
+            overlap_until,
+            ..current
+        };
+        // A webhook rotated or deleted from here on must not be overwritten or restored.
+        let guard = CommitGuard::WebhookUnchanged {
+            webhook: webhook.id.clone(),
+            body: stored.body,
+        };
+        let commit = Commit {
+            webhooks: vec![put(&rotated)],
+            guards: vec![guard],
+            ..Commit::default()
+        };
+        self.change_webhook("webhook.rotate", webhook, commit, answer)
             .await
     }
 
@@ -94,8 +109,12 @@ impl Runtime {
             webhook: webhook.id.clone(),
         };
         let entry = entry_id(&webhook.id);
-        let outbox = vec![OutboxChange::Remove(entry.clone())];
-        self.change_webhook("webhook.unregister", webhook, change, outbox, answer)
+        let commit = Commit {
+            webhooks: vec![change],
+            outbox: vec![OutboxChange::Remove(entry.clone())],
+            ..Commit::default()
+        };
+        self.change_webhook("webhook.unregister", webhook, commit, answer)
             .await?;
         self.inner.effects.abort(&entry);
         Ok(())
@@ -124,8 +143,12 @@ impl Runtime {
                 ..row.progress
             },
         };
-        let outbox = vec![wake(webhook, now)];
-        self.change_webhook("webhook.redeliver", webhook, change, outbox, answer)
+        let commit = Commit {
+            webhooks: vec![change],
+            outbox: vec![wake(webhook, now)],
+            ..Commit::default()
+        };
+        self.change_webhook("webhook.redeliver", webhook, commit, answer)
             .await?;
         self.inner.effects.bell.notify_one();
         Ok(())
@@ -177,8 +200,7 @@ impl Runtime {
         &self,
         action: &str,
         webhook: &Webhook,
-        change: WebhookChange,
-        outbox: Vec<OutboxChange>,
+        changes: Commit,
         answer: Option<IdempotencyRecord>,
     ) -> Result<(), WebhookError> {
         let now = self.clock().now();
@@ -187,11 +209,9 @@ impl Runtime {
         let audit = AuditDraft::new(now, Some(tenant), self.actor(), action, id, details);
         let commit = Commit {
             tenant: Some(tenant.clone()),
-            webhooks: vec![change],
-            outbox,
             idempotency: answer.into_iter().collect(),
             audit: vec![audit],
-            ..Commit::default()
+            ..changes
         };
         let result = self.store().commit(commit).await;
         // Also after an error: the commit may have succeeded although an error was returned.
@@ -202,12 +222,15 @@ impl Runtime {
         match result {
             Ok(()) => Ok(()),
             Err(Error::Conflict(Conflict::KeyUsed)) => Err(WebhookError::IdempotencyKeyUsed),
-            Err(Error::Conflict(conflict)) => {
-                Err(Fault::retryable("contended", conflict.to_string()).into())
-            }
+            Err(Error::Conflict(_)) => Err(changed_meanwhile(webhook)),
             Err(Error::Fault(fault)) => Err(fault.into()),
         }
     }
+}
+
+fn changed_meanwhile(webhook: &Webhook) -> WebhookError {
+    let message = format!("webhook {} was changed by another request", webhook.id);
+    Fault::retryable("contended", message).into()
 }
 
 fn put(webhook: &Webhook) -> WebhookChange {

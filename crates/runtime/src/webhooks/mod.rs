@@ -1,11 +1,13 @@
 //! Notifies others of what happens to runs: subscriptions get events, and a run's callback URL gets
 //! its open questions (`callback.rs`).
 //!
-//! The deliveries of an event are decided with the event, in its commit. Each subscription has one
-//! outbox entry that means "there is something to deliver", so a hanging target uses one worker,
+//! The commit of an event adds one row to the feed of its tenant, however many subscriptions there
+//! are (`feed.rs`). Later commits expand the feed to deliveries (`expand.rs`). Each subscription has
+//! one outbox entry that means "there is something to deliver", so a hanging target uses one worker,
 //! however many deliveries wait for it, and others continue.
 //!
 //! Invariants:
+//! - A subscription gets the events committed after it was registered, in their order.
 //! - A subscription gets only events of runs of its own tenant and, if it names one, its own
 //!   workspace.
 //! - A delivery is repeated under the same id until it succeeds or is given up; a lost delivery
@@ -16,7 +18,10 @@
 mod attempt;
 mod callback;
 mod deliver;
+mod expand;
+mod feed;
 mod health;
+mod leased_entry;
 mod manage;
 mod sender;
 mod subscriptions;
@@ -25,14 +30,17 @@ pub use health::{WebhookStatus, webhook_status};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
 pub use sender::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
 pub use subscriptions::Subscription;
+pub(crate) use subscriptions::TenantSubscriptions;
 
-use crate::worker_slots::delivery_lane;
+use crate::worker_slots::{delivery_lane, internal_lane};
 use subscriptions::Subscriptions;
-use tandem_record::{EffectId, StreamId, Timestamp, Webhook, WebhookId};
+use tandem_record::{EffectId, StreamId, TenantId, Timestamp, Webhook, WebhookId};
 use tandem_store::{OutboxChange, OutboxEntry};
 
 /// Kind of the outbox entries for pending deliveries.
 pub(crate) const KIND: &str = "webhook";
+/// Kind of the outbox entries for feeds that are to be expanded.
+pub(crate) const FEED_KIND: &str = "webhook_feed";
 
 pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
@@ -66,6 +74,31 @@ fn entry(webhook: &Webhook, available_at: Timestamp) -> OutboxEntry {
         failures: 0,
         lease: None,
     }
+}
+
+/// The id of the only outbox entry of a tenant's feed, and the name of its stream.
+fn feed_entry_id(tenant: &TenantId) -> EffectId {
+    EffectId::new(format!("{FEED_KIND}:{tenant}"))
+}
+
+/// The stream of a tenant's feed entry: parked work is listed and retried by it.
+pub(crate) fn feed_stream(tenant: &TenantId) -> StreamId {
+    StreamId::new(format!("{FEED_KIND}:{tenant}"))
+}
+
+/// Makes the tenant's feed due to be expanded.
+pub(crate) fn wake_feed(tenant: &TenantId, at: Timestamp) -> OutboxChange {
+    OutboxChange::Wake(OutboxEntry {
+        effect: feed_entry_id(tenant),
+        stream: feed_stream(tenant),
+        kind: FEED_KIND.to_owned(),
+        body: String::new(),
+        lane: internal_lane(tenant),
+        available_at: at,
+        attempts: 0,
+        failures: 0,
+        lease: None,
+    })
 }
 
 fn wake(webhook: &Webhook, at: Timestamp) -> OutboxChange {

@@ -1,17 +1,15 @@
-//! Which deliveries a decision causes. The subscriptions of a tenant are cached, so a tenant
-//! without any costs one map lookup per commit.
+//! The subscriptions of each tenant, cached: a tenant without any costs one map lookup per commit.
 
-use super::health::hold_until_after;
-use super::wake;
+use super::feed;
 use crate::runtime::Runtime;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tandem_engine::run::{Decision, Run};
-use tandem_record::{TenantId, Timestamp, Webhook, WebhookHealth};
-use tandem_store::{Fault, OutboxChange, StoredWebhook, WebhookChange};
+use tandem_engine::run::Decision;
+use tandem_record::{Event, TenantId, Timestamp, Webhook, WebhookHealth};
+use tandem_store::{Fault, StoredWebhook, WebhookChange};
 use tokio::time::Instant;
 
 /// Limit of tenants whose subscriptions are cached.
@@ -24,8 +22,10 @@ const CACHE_TTL: Duration = Duration::from_secs(2);
 pub struct Subscription {
     pub webhook: Webhook,
     pub health: WebhookHealth,
-    /// Deliveries removed from the log before they were made.
+    /// Deliveries that were given up to bound the log, before they were made.
     pub dropped: u64,
+    /// It receives rows of its tenant's feed after this position.
+    pub(super) feed_start: u64,
 }
 
 impl Subscription {
@@ -39,18 +39,34 @@ impl Subscription {
             webhook: serde_json::from_str(&stored.body).map_err(unreadable)?,
             health: health.transpose().map_err(unreadable)?.unwrap_or_default(),
             dropped: stored.dropped,
+            feed_start: stored.feed_start,
         })
     }
+}
 
-    /// Whether it receives events of this run.
-    fn follows(&self, run: &Run) -> bool {
-        let request = run.request();
-        let (owner, hook) = (&request.owner, &self.webhook);
-        let tagged = |tag: &String| request.options.tags.iter().flatten().any(|t| t == tag);
-        self.health.failed_at.is_none()
-            && owner.tenant == hook.tenant
-            && (hook.workspace.is_none() || hook.workspace == owner.workspace)
-            && (hook.tags.is_empty() || hook.tags.iter().any(tagged))
+/// The subscriptions of one tenant, with what any of them filters by.
+#[derive(Default)]
+pub(crate) struct TenantSubscriptions {
+    pub(super) list: Vec<Subscription>,
+    pub(super) event_types: HashSet<String>,
+    pub(super) tags: HashSet<String>,
+}
+
+impl TenantSubscriptions {
+    fn read(stored: &[StoredWebhook]) -> Result<Self, Fault> {
+        let list = stored.iter().map(Subscription::read);
+        Ok(list.collect::<Result<Vec<_>, _>>()?.into())
+    }
+}
+
+impl From<Vec<Subscription>> for TenantSubscriptions {
+    fn from(list: Vec<Subscription>) -> Self {
+        let hooks = list.iter().map(|subscription| &subscription.webhook);
+        Self {
+            event_types: hooks.clone().flat_map(|h| h.events.clone()).collect(),
+            tags: hooks.flat_map(|h| h.tags.clone()).collect(),
+            list,
+        }
     }
 }
 
@@ -63,7 +79,7 @@ pub(super) struct Subscriptions {
 }
 
 struct CachedSubscriptions {
-    subscriptions: Arc<[Subscription]>,
+    subscriptions: Arc<TenantSubscriptions>,
     read_at: Instant,
 }
 
@@ -82,14 +98,14 @@ impl Subscriptions {
         cached.remove(tenant);
     }
 
-    fn cached(&self, tenant: &TenantId) -> Option<Arc<[Subscription]>> {
+    fn cached(&self, tenant: &TenantId) -> Option<Arc<TenantSubscriptions>> {
         let cached = self.by_tenant.lock();
         let cached = cached.get(tenant)?;
         let fresh = self.is_single_process || cached.read_at.elapsed() < CACHE_TTL;
         fresh.then(|| Arc::clone(&cached.subscriptions))
     }
 
-    fn insert(&self, tenant: &TenantId, version: u64, subscriptions: &Arc<[Subscription]>) {
+    fn insert(&self, tenant: &TenantId, version: u64, subscriptions: &Arc<TenantSubscriptions>) {
         let mut cached = self.by_tenant.lock();
         if self.version.load(Ordering::Relaxed) != version {
             return;
@@ -109,18 +125,11 @@ impl Subscriptions {
     }
 }
 
-/// Deliveries and outbox entries that one decision causes.
-#[derive(Default)]
-pub(crate) struct PlannedDeliveries {
-    pub(crate) changes: Vec<WebhookChange>,
-    pub(crate) wakes: Vec<OutboxChange>,
-}
-
 impl Runtime {
     pub(crate) async fn subscriptions(
         &self,
         tenant: &TenantId,
-    ) -> Result<Arc<[Subscription]>, Fault> {
+    ) -> Result<Arc<TenantSubscriptions>, Fault> {
         match self.inner.webhooks.subscriptions.cached(tenant) {
             Some(cached) => Ok(cached),
             // Boxed: a rare path must not enlarge a future that is created for every request.
@@ -128,54 +137,29 @@ impl Runtime {
         }
     }
 
-    async fn read_subscriptions(&self, tenant: &TenantId) -> Result<Arc<[Subscription]>, Fault> {
+    async fn read_subscriptions(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Arc<TenantSubscriptions>, Fault> {
         let cache = &self.inner.webhooks.subscriptions;
         let version = cache.version.load(Ordering::Relaxed);
         let stored = self.store().list_webhooks(tenant).await?;
-        let read: Arc<[Subscription]> = stored
-            .iter()
-            .map(Subscription::read)
-            .collect::<Result<_, _>>()?;
+        let read = Arc::new(TenantSubscriptions::read(&stored)?);
         cache.insert(tenant, version, &read);
         Ok(read)
     }
 
-    /// Deliveries of a decision's own events. Events copied into a fork, and everything a replay
-    /// repeats, were delivered when they first happened.
-    pub(crate) fn plan_deliveries(
+    /// What a decision adds to the feed of its tenant.
+    pub(crate) fn feed_rows(
         &self,
-        subscriptions: &[Subscription],
+        subscriptions: &TenantSubscriptions,
         decision: &Decision,
         now: Timestamp,
-    ) -> PlannedDeliveries {
-        let mut planned = PlannedDeliveries::default();
+    ) -> Vec<WebhookChange> {
         let Some(webhook_sender) = &self.inner.config.webhook_sender else {
-            return planned;
+            return Vec::new();
         };
-        if decision.events.is_empty() || decision.after.request().is_replay() {
-            return planned;
-        }
-        let own = decision.after.fork_point();
-        for subscription in subscriptions.iter().filter(|s| s.follows(&decision.after)) {
-            let hook = &subscription.webhook;
-            let before = planned.changes.len();
-            for recorded in decision.events.iter().filter(|r| r.seq >= own) {
-                let name = webhook_sender.event_type(&recorded.event);
-                if hook.events.iter().any(|event_type| event_type == name) {
-                    planned.changes.push(WebhookChange::Deliver {
-                        webhook: hook.id.clone(),
-                        run_id: decision.after.id().clone(),
-                        seq: recorded.seq,
-                        event_type: name.to_owned(),
-                        at: now,
-                    });
-                }
-            }
-            if planned.changes.len() > before {
-                let at = hold_until_after(&subscription.health, now).unwrap_or(now);
-                planned.wakes.push(wake(hook, at));
-            }
-        }
-        planned
+        let event_type = |event: &Event| webhook_sender.event_type(event);
+        feed::rows_of(decision, subscriptions, event_type, now)
     }
 }

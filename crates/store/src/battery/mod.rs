@@ -29,6 +29,7 @@ pub mod settings;
 pub mod snapshot;
 pub mod storage_usage;
 pub mod timers;
+pub mod webhook_feed;
 pub mod webhooks;
 pub mod work_failures;
 
@@ -116,9 +117,13 @@ macro_rules! battery {
                 purged_run_retains_its_row_and_memory;
             storage_usage: usage_is_limited_to_the_tenant;
             settings: set_and_get, set_if_absent_has_one_winner, ping_answers;
+            webhook_feed: rows_are_numbered_for_each_tenant, row_is_stored_only_with_its_event,
+                progress_is_stored_with_its_deliveries, finished_chunk_is_removed,
+                webhook_starts_at_the_end_of_the_feed, feed_guard_rejects_later_rows,
+                webhook_guard_rejects_another_body, dropped_deliveries_are_counted;
             webhooks: listed_by_tenant, changing_a_webhook_retains_health_tenant_and_log,
                 deliveries_are_numbered_and_settled, the_log_is_paged_newest_first,
-                the_log_is_bounded, deleting_removes_webhook_and_deliveries, delivery_is_stored_only_with_its_event,
+                the_log_is_bounded, deleting_removes_webhook_and_deliveries,
                 no_delivery_guard_rejects_pending_deliveries, waking_moves_an_entry_earlier_only;
             snapshot: replaced_with_its_append, rejected_append_retains_the_old_snapshot,
                 snapshot_ahead_of_its_log_is_refused;

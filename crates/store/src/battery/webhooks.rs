@@ -1,22 +1,22 @@
-//! Subscriptions and their bounded logs: deliveries are added with the event, settled once, and
-//! removed with the subscription.
+//! Subscriptions and their bounded logs: deliveries are numbered, settled once, and removed with the
+//! subscription.
 
-use super::sample::{NOW, append, body, commit, conflict, entry, later, must, put};
+use super::sample::{NOW, conflict, entry, later, must, put};
 use crate::{
     Commit, CommitGuard, DELIVERY_LOG_LIMIT, DeliveryProgress, DeliveryRow, DeliveryState,
     LeaseRequest, OutboxChange, Store, WebhookChange,
 };
 use std::sync::Arc;
-use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp, WebhookId};
+use tandem_record::{RunId, Seq, TenantId, Timestamp, WebhookId};
 
-fn changes(changes: impl IntoIterator<Item = WebhookChange>) -> Commit {
+pub(super) fn changes(changes: impl IntoIterator<Item = WebhookChange>) -> Commit {
     Commit {
         webhooks: changes.into_iter().collect(),
         ..Commit::default()
     }
 }
 
-fn registered(id: &str, tenant: &str) -> WebhookChange {
+pub(super) fn registered(id: &str, tenant: &str) -> WebhookChange {
     WebhookChange::Put {
         webhook: WebhookId::new(id),
         tenant: TenantId::new(tenant),
@@ -24,7 +24,7 @@ fn registered(id: &str, tenant: &str) -> WebhookChange {
     }
 }
 
-fn decided(id: &str, seq: u64, at: Timestamp) -> WebhookChange {
+pub(super) fn decided(id: &str, seq: u64, at: Timestamp) -> WebhookChange {
     WebhookChange::Deliver {
         webhook: WebhookId::new(id),
         run_id: RunId::new("r1"),
@@ -51,7 +51,7 @@ fn numbers(rows: &[DeliveryRow]) -> Vec<u64> {
     rows.iter().map(|row| row.number).collect()
 }
 
-async fn due(store: &Arc<dyn Store>, id: &str, now: Timestamp) -> Vec<u64> {
+pub(super) async fn due(store: &Arc<dyn Store>, id: &str, now: Timestamp) -> Vec<u64> {
     let rows = store.due_deliveries(&id.into(), now, 100).await.unwrap();
     numbers(&rows)
 }
@@ -195,22 +195,6 @@ pub async fn deleting_removes_webhook_and_deliveries(store: Arc<dyn Store>) {
     assert_eq!(store.next_delivery(&"w1".into()).await.unwrap(), None);
     let page = store.list_deliveries(&"w1".into(), None, 9).await.unwrap();
     assert!(page.rows.is_empty() && !page.more);
-}
-
-pub async fn delivery_is_stored_only_with_its_event(store: Arc<dyn Store>) {
-    let stream = StreamId::new("run:r1");
-    must(&store, commit([append(&stream, None, 1)])).await;
-    must(&store, changes([registered("w1", "t1")])).await;
-    let mut stale = commit([append(&stream, None, 1)]);
-    stale.webhooks = vec![decided("w1", 0, NOW)];
-    conflict(&store, stale).await;
-    assert!(due(&store, "w1", NOW).await.is_empty());
-    let mut next = commit([append(&stream, Some(0), 1)]);
-    next.webhooks = vec![decided("w1", 1, NOW)];
-    must(&store, next).await;
-    assert_eq!(due(&store, "w1", NOW).await, [1]);
-    let slice = store.events(&stream, Some(Seq(0)), 1).await.unwrap();
-    assert_eq!(slice.events[0].body, body(&stream, 1));
 }
 
 pub async fn no_delivery_guard_rejects_pending_deliveries(store: Arc<dyn Store>) {

@@ -1,7 +1,7 @@
 //! The data, and how one commit changes it: validated as a whole, then applied without failing.
 
 use super::audit::AuditLog;
-use super::webhooks::Subscription;
+use super::webhooks::{Feed, Subscription};
 use crate::commit::{
     Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MemoryJoin,
     MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
@@ -49,6 +49,7 @@ pub(super) struct State {
     pub(super) groups: BTreeMap<(TenantId, String), GroupRecord>,
     pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
+    pub(super) feeds: BTreeMap<TenantId, Feed>,
 }
 
 #[derive(Default)]
@@ -116,6 +117,19 @@ impl State {
                 let next = self.webhooks.get(webhook).and_then(Subscription::next);
                 if next.is_some_and(|next| due.is_none_or(|due| next < due)) {
                     let message = format!("webhook {webhook} has a delivery to make");
+                    return Err(Conflict::Guard(message));
+                }
+            }
+            CommitGuard::FeedEndsAt { tenant, position } => {
+                if self.feed_head(tenant) != *position {
+                    let message = format!("events of tenant {tenant} wait in its feed");
+                    return Err(Conflict::Guard(message));
+                }
+            }
+            CommitGuard::WebhookUnchanged { webhook, body } => {
+                let found = self.webhooks.get(webhook).map(Subscription::body);
+                if found != Some(body.as_str()) {
+                    let message = format!("webhook {webhook} was changed by another request");
                     return Err(Conflict::Guard(message));
                 }
             }

@@ -1,11 +1,11 @@
-//! Subscriptions, each with its log of deliveries.
+//! Subscriptions, each with its log of deliveries, and the feeds of tenants.
 
 use super::MemoryStore;
 use super::state::State;
 use crate::fault::Fault;
 use crate::webhooks::{
-    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState,
-    ReadWebhooks, StoredWebhook, WebhookChange,
+    DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState, FeedRow,
+    ReadWebhooks, StoredWebhook, WebhookChange, WebhookFeed,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -17,10 +17,23 @@ pub(super) struct Subscription {
     health: Option<String>,
     last_number: u64,
     dropped: u64,
+    feed_start: u64,
     log: BTreeMap<u64, DeliveryRow>,
 }
 
+/// Events of a tenant that are not expanded to deliveries yet.
+#[derive(Default)]
+pub(super) struct Feed {
+    head: u64,
+    chunk: Option<(u64, WebhookId)>,
+    rows: BTreeMap<u64, String>,
+}
+
 impl Subscription {
+    pub(super) fn body(&self) -> &str {
+        &self.body
+    }
+
     /// When the next pending delivery is due.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.log.values().filter_map(due).min()
@@ -42,6 +55,7 @@ impl Subscription {
             body: self.body.clone(),
             health: self.health.clone(),
             dropped: self.dropped,
+            feed_start: self.feed_start,
         }
     }
 }
@@ -54,6 +68,18 @@ fn due(row: &DeliveryRow) -> Option<Timestamp> {
 }
 
 impl State {
+    pub(super) fn feed_head(&self, tenant: &TenantId) -> u64 {
+        self.feeds.get(tenant).map_or(0, |feed| feed.head)
+    }
+
+    fn expand_feed(&mut self, tenant: TenantId, chunk_end: u64, through: Option<WebhookId>) {
+        let feed = self.feeds.entry(tenant).or_default();
+        if through.is_none() {
+            feed.rows = feed.rows.split_off(&(chunk_end + 1));
+        }
+        feed.chunk = through.map(|webhook| (chunk_end, webhook));
+    }
+
     pub(super) fn change_webhook(&mut self, change: WebhookChange) {
         match change {
             WebhookChange::Put {
@@ -64,6 +90,7 @@ impl State {
                 Some(there) => there.body = body,
                 None => {
                     let fresh = Subscription {
+                        feed_start: self.feed_head(&tenant),
                         tenant,
                         body,
                         health: None,
@@ -81,6 +108,21 @@ impl State {
             }
             WebhookChange::Delete { webhook } => {
                 self.webhooks.remove(&webhook);
+            }
+            WebhookChange::Publish { tenant, body } => {
+                let feed = self.feeds.entry(tenant).or_default();
+                feed.head += 1;
+                feed.rows.insert(feed.head, body);
+            }
+            WebhookChange::Expand {
+                tenant,
+                chunk_end,
+                through,
+            } => self.expand_feed(tenant, chunk_end, through),
+            WebhookChange::Drop { webhook, count } => {
+                if let Some(there) = self.webhooks.get_mut(&webhook) {
+                    there.dropped += count;
+                }
             }
             WebhookChange::Deliver {
                 webhook,
@@ -135,6 +177,24 @@ impl ReadWebhooks for MemoryStore {
             .filter(|(_, sub)| sub.tenant == *tenant)
             .map(|(webhook, sub)| sub.stored(webhook))
             .collect())
+    }
+
+    async fn webhook_feed(&self, tenant: &TenantId, limit: usize) -> Result<WebhookFeed, Fault> {
+        let state = self.state()?;
+        let Some(feed) = state.feeds.get(tenant) else {
+            return Ok(WebhookFeed::default());
+        };
+        let rows = feed.rows.iter().take(limit);
+        Ok(WebhookFeed {
+            head: feed.head,
+            chunk: feed.chunk.clone(),
+            rows: rows
+                .map(|(&position, body)| FeedRow {
+                    position,
+                    body: body.clone(),
+                })
+                .collect(),
+        })
     }
 
     async fn delivery(

@@ -15,8 +15,8 @@ use tandem_store::{
     KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Log, Maintenance, MemoryQuery, MemoryRow,
     MemoryView, Outbox, OutboxEntry, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency,
     ReadLog, ReadMemory, ReadPeople, ReadTimers, ReadWebhooks, RegisteredWorkflow, RunPosition,
-    SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook, StreamSlice, WorkFailure,
-    WorkFailures,
+    SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook, StreamSlice, WebhookFeed,
+    WorkFailure, WorkFailures,
 };
 
 #[async_trait]
@@ -343,6 +343,11 @@ impl ReadWebhooks for FailingStore {
     async fn list_webhooks(&self, tenant: &TenantId) -> Result<Vec<StoredWebhook>, Fault> {
         self.faults.of_read().await?;
         self.inner.list_webhooks(tenant).await
+    }
+
+    async fn webhook_feed(&self, tenant: &TenantId, limit: usize) -> Result<WebhookFeed, Fault> {
+        self.faults.of_read().await?;
+        self.inner.webhook_feed(tenant, limit).await
     }
 
     async fn delivery(

@@ -11,6 +11,7 @@ pub use plan::{Faults, InjectedFault};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_record::EffectId;
 use tandem_store::{Commit, OutboxChange, Store};
 
@@ -18,12 +19,18 @@ use tandem_store::{Commit, OutboxChange, Store};
 #[derive(Default)]
 pub struct CommittedEffects {
     effects: Mutex<HashSet<EffectId>>,
+    last_append_size: AtomicUsize,
 }
 
 impl CommittedEffects {
     /// Whether an effect's identity was ever put into the store's outbox.
     pub fn recorded(&self, effect: &EffectId) -> bool {
         self.effects.lock().contains(effect)
+    }
+
+    /// [`Commit::size`] of the last commit that appended events.
+    pub fn last_append_size(&self) -> usize {
+        self.last_append_size.load(Ordering::Relaxed)
     }
 }
 
@@ -55,8 +62,14 @@ impl FailingStore {
                 OutboxChange::Remove(_) => None,
             })
             .collect();
+        let append_size = (!commit.appends.is_empty()).then(|| commit.size());
         self.inner.commit(commit).await?;
         self.committed.effects.lock().extend(put);
+        if let Some(size) = append_size {
+            self.committed
+                .last_append_size
+                .store(size, Ordering::Relaxed);
+        }
         Ok(())
     }
 }
