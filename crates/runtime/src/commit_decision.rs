@@ -78,7 +78,7 @@ impl Runtime {
             true => Vec::new(),
             false => Box::pin(self.create_child_runs(new_children, draft)).await,
         };
-        let idle = commit.appends.is_empty()
+        let idle = commit.appends.iter().all(|a| a.events.is_empty())
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
@@ -92,6 +92,8 @@ impl Runtime {
                 .commit_seconds
                 .observe(started.elapsed().as_secs_f64());
             self.inner.crash.reach("commit.after");
+        } else {
+            self.check_stored_head(&drafted.decision.run).await?;
         }
         self.publish(slot, drafted);
         for (mut child_slot, child) in children {
@@ -160,9 +162,14 @@ impl Runtime {
         let has_deliveries = !deliveries.changes.is_empty();
         commit.webhooks.extend(deliveries.changes);
         commit.outbox.extend(deliveries.wakes);
-        let completed = meta.completes;
-        let removed = completed.clone().map(OutboxChange::Remove);
-        commit.outbox.extend(removed);
+        let completed = meta.completes.map(|(effect, lease)| {
+            commit.guards.push(CommitGuard::HoldsLease {
+                effect: effect.clone(),
+                lease,
+            });
+            commit.outbox.push(OutboxChange::Remove(effect.clone()));
+            effect
+        });
         let mut snapshot_at = snapshot_at;
         if !decision.events.is_empty() {
             let row = row(&decision.run);
@@ -175,6 +182,15 @@ impl Runtime {
                 events: bodies,
                 run: (!unchanged).then_some(row),
                 snapshot,
+            });
+        } else if !self.inner.config.is_single_process {
+            // Nothing is appended, but timers and outbox must follow from the newest state.
+            commit.appends.push(Append {
+                stream,
+                after: decision.run.head(),
+                events: Vec::new(),
+                run: None,
+                snapshot: None,
             });
         }
         DraftedRun {

@@ -218,7 +218,9 @@ impl Runtime {
             }
         }
         let definition = self.pinned_definition(&stored).await?;
-        Ok(Some(self.fold_with(run, definition, None).await?.0))
+        let folded = self.fold_with(run, definition, None).await?.0;
+        // Without an event it was purged since its row was read.
+        Ok(folded.head().is_some().then_some(folded))
     }
 
     /// The run folded from the store, and the sequence of its snapshot.
@@ -228,7 +230,9 @@ impl Runtime {
             return Ok(None);
         };
         let definition = self.pinned_definition(&stored).await?;
-        self.fold_with(run, definition, None).await.map(Some)
+        let folded = self.fold_with(run, definition, None).await?;
+        // Without an event it was purged since its row was read.
+        Ok(folded.0.head().is_some().then_some(folded))
     }
 
     /// Folds up to and including `last`, or to the end.

@@ -16,7 +16,8 @@ use tandem_record::{
     TenantId, TimerKey, WorkflowId,
 };
 use tandem_store::{
-    Commit, CommitGuard, Conflict, Error, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse,
+    Commit, CommitGuard, Conflict, Error, Fault, IdempotencyKey, IdempotencyRecord, LeaseId,
+    StoredResponse,
 };
 
 /// Conflicts with other processes tolerated before the caller gets an error.
@@ -72,6 +73,9 @@ pub enum SubmitError {
     /// The question shows something else than what its decider saw.
     #[error("what was decided on is not what is asked now")]
     ArtifactChanged { digest: String },
+    /// Another process performs the effect whose result was submitted.
+    #[error("the lease of the effect is lost")]
+    LeaseLost,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -83,7 +87,8 @@ pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Result<Command, SubmitError> + S
 #[derive(Clone, Default)]
 pub(crate) struct CommandMeta {
     /// The outbox entry this command completes; removed in the same commit.
-    pub(crate) completes: Option<EffectId>,
+    /// The lease it was performed under must still be held.
+    pub(crate) completes: Option<(EffectId, LeaseId)>,
     /// The timer that fired.
     pub(crate) timer: Option<TimerKey>,
     /// The audit entry to write, if a caller requested the command.
@@ -233,6 +238,7 @@ impl Runtime {
             }
             let command = match make_command(&current) {
                 Ok(command) => command,
+                Err(_) if self.is_behind(&current).await? => continue,
                 Err(refused) => {
                     held.run = Some(current);
                     return Err(refused);
@@ -248,6 +254,7 @@ impl Runtime {
             };
             let decision = match self.decide_with_lookups(&owner, &input).await {
                 Ok(decision) => decision,
+                Err(SubmitError::Refused(_)) if self.is_behind(&current).await? => continue,
                 Err(SubmitError::Refused(refusal)) => {
                     held.run = Some(current);
                     return Box::pin(self.record_refusal(
@@ -287,6 +294,7 @@ impl Runtime {
                 Err(Error::Conflict(Conflict::KeyUsed)) => {
                     return Err(SubmitError::IdempotencyKeyUsed);
                 }
+                Err(Error::Conflict(Conflict::LeaseLost(_))) => return Err(SubmitError::LeaseLost),
                 Err(Error::Conflict(conflict)) => {
                     // Sequence conflict: reload and retry.
                     self.inner.metrics.conflicts.inc();

@@ -440,7 +440,7 @@ async fn older_export_gets_workspace_memory_scopes() {
     must(&store, begin).await;
     let file = stores.export("old.ndjson", &ExportSelection::default());
     let text = fs::read_to_string(&file).unwrap();
-    let older = text.replacen("\"schema\":12", "\"schema\":8", 1);
+    let older = text.replacen("\"schema\":13", "\"schema\":8", 1);
     assert_ne!(text, older, "it says which schema its rows are of");
     fs::write(&file, older).unwrap();
     assert_eq!(stores.import("old.ndjson", "new.db"), Ok(4));

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{TenantId, Timestamp, WebhookId};
 use tandem_store::{
-    Commit, CommitGuard, DeliveryRow, Error, Fault, OutboxChange, OutboxEntry, WebhookChange,
+    Commit, CommitGuard, DeliveryRow, Error, Fault, Lease, LeaseId, OutboxChange, OutboxEntry,
+    WebhookChange,
 };
 use tokio::task::JoinSet;
 
@@ -29,11 +30,12 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 impl Runtime {
     /// Works on a subscription's entry that is leased to this process.
-    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot) {
+    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot, lease: Lease) {
         let assignment = WorkAssignment {
             effect: leased.effect,
             kind: KIND,
             slot,
+            lease,
             failures: leased.failures,
         };
         let worker = DeliveryWorker {
@@ -41,6 +43,7 @@ impl Runtime {
             webhook: WebhookId::from(leased.body),
             tenant: assignment.slot.lane.tenant.clone(),
             failures: assignment.failures,
+            lease: assignment.lease.id.clone(),
         };
         let delivers = self.webhook_sender().is_some();
         self.spawn_worker(assignment, async move {
@@ -59,6 +62,7 @@ struct DeliveryWorker {
     tenant: TenantId,
     /// Earlier failures of the entry.
     failures: u32,
+    lease: LeaseId,
 }
 
 /// How a round ended.
@@ -82,7 +86,7 @@ impl DeliveryWorker {
             if !fault.retryable || self.runtime.is_stopping() {
                 let (runtime, id) = (&self.runtime, entry_id(&self.webhook));
                 return runtime
-                    .record_effect_failure(&id, KIND, self.failures, &fault)
+                    .record_effect_failure(&id, &self.lease, KIND, self.failures, &fault)
                     .await;
             }
             backoff.pause().await;
@@ -104,9 +108,9 @@ impl DeliveryWorker {
 
     async fn release_entry(&self, ms: u64) {
         let at = self.runtime.clock().now().plus_ms(ms);
-        let owner = &self.runtime.inner.config.owner;
         let store = self.runtime.store();
-        if let Err(fault) = store.release(&entry_id(&self.webhook), owner, at).await {
+        let entry = entry_id(&self.webhook);
+        if let Err(fault) = store.release(&entry, &self.lease, at).await {
             tracing::warn!(webhook = %self.webhook, error = %fault, "cannot reschedule deliveries; they wait until the lease ends");
         }
     }
@@ -203,7 +207,7 @@ impl DeliveryWorker {
     fn lease_guard(&self) -> CommitGuard {
         CommitGuard::HoldsLease {
             effect: entry_id(&self.webhook),
-            owner: self.runtime.inner.config.owner.clone(),
+            lease: self.lease.clone(),
         }
     }
 
