@@ -7,13 +7,14 @@ use crate::stream_cache::StreamCache;
 use crate::webhooks::TenantSubscriptions;
 use tandem_engine::machine::{Decision, Machine};
 use tandem_record::{EffectId, EffectKind, TimerKey};
-use tandem_store::{Commit, Lane, NewEvent, RunRow};
+use tandem_store::{Commit, Lane, LeaseId, NewEvent, RunRow};
 
 /// What accompanies a command.
 #[derive(Clone)]
 pub(crate) struct CommandMeta<K = TimerKey> {
-    /// The outbox entry this command completes; removed in the same commit.
-    pub(crate) completes: Option<EffectId>,
+    /// The outbox entry this command completes; removed in the same commit. The lease it was
+    /// performed under must still be held.
+    pub(crate) completes: Option<(EffectId, LeaseId)>,
     /// The timer that fired.
     pub(crate) timer: Option<K>,
     /// The audit entry to write, if a caller requested the command.

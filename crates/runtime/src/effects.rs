@@ -4,25 +4,20 @@
 
 use crate::config::RuntimeConfig;
 use crate::driven_machine::{CommandMeta, DrivenMachine};
+use crate::leases::{LeasedEffect, Running};
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use crate::worker_slots::{Quota, WorkerSlot, WorkerSlots};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_engine::machine::Decision;
 use tandem_record::{Command, Effect, EffectId, EffectKind, EffectOutcome, StreamId, Timestamp};
-use tandem_store::{Fault, Lane, OutboxChange, OutboxEntry, WorkClass};
+use tandem_store::{Fault, Lane, Lease, OutboxChange, OutboxEntry, WorkClass};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 
-/// Length of a lease. After it, another process may take the effect.
-pub(crate) const LEASE_MS: u64 = 60_000;
-/// Calls of packs wait in a queue for a processor, each with a time limit.
-const PACK_QUEUE_MS: u64 = 30 * 60_000;
 /// Longest pause between two attempts to record a result while the store fails.
 const MAX_BACKOFF_MS: u64 = 30_000;
 /// Attempts to record a result that fails for its own reason, before the effect is rescheduled.
@@ -35,24 +30,18 @@ pub(crate) struct Effects {
     calls: Arc<WorkerSlots>,
     deliveries: Arc<WorkerSlots>,
     /// Effects this process performs now, so that they can be aborted and are not started twice.
-    running: Mutex<HashMap<EffectId, Running>>,
-    /// Distinguishes a task from a later one for the same effect.
-    next_task: AtomicU64,
+    pub(crate) running: Mutex<HashMap<EffectId, Running>>,
+    /// Distinguishes a task from a later one for the same effect, and a lease from others.
+    next_number: AtomicU64,
     /// Notifies that unleased entries are waiting.
     pub(crate) bell: Notify,
     done: Notify,
 }
 
-struct Running {
-    task: u64,
-    /// `None` until the task of the entry is spawned.
-    handle: Option<AbortHandle>,
-}
-
 /// What a commit puts into the outbox, and what is attempted right after it.
 pub(crate) struct Prepared {
     pub(crate) changes: Vec<OutboxChange>,
-    pub(crate) leased: Vec<(Effect, WorkerSlot)>,
+    pub(crate) leased: Vec<(Effect, WorkerSlot, Lease)>,
     pub(crate) unleased: bool,
 }
 
@@ -78,7 +67,7 @@ impl Effects {
             }),
             deliveries: WorkerSlots::new(open((calls / 4).max(MIN_DELIVERIES))),
             running: Mutex::default(),
-            next_task: AtomicU64::new(0),
+            next_number: AtomicU64::new(0),
             bell: Notify::new(),
             done: Notify::new(),
         }
@@ -104,13 +93,11 @@ impl Effects {
         for effect in &decision.effects {
             let lane = decision.after.lane(&effect.kind);
             let slot = self.slots(lane.class).take(&lane);
-            let lease = slot
-                .as_ref()
-                .map(|_| (owner.clone(), now.plus_ms(lease_ms(&effect.kind))));
-            let entry = entry(stream, effect, lane, now, lease);
+            let lease = slot.as_ref().map(|_| self.new_lease(owner, now));
+            let entry = entry(stream, effect, lane, now, lease.clone());
             prepared.changes.push(OutboxChange::Put(entry));
-            match slot {
-                Some(slot) => prepared.leased.push((effect.clone(), slot)),
+            match slot.zip(lease) {
+                Some((slot, lease)) => prepared.leased.push((effect.clone(), slot, lease)),
                 None => prepared.unleased = true,
             }
         }
@@ -120,17 +107,18 @@ impl Effects {
     /// Aborts an effect that is no longer needed; its outbox entry is already removed. The same
     /// effect may be started again at once, even if the old task has not ended yet.
     pub(crate) fn abort(&self, effect: &EffectId) {
-        if let Some(handle) = self
-            .remove_running(effect)
-            .and_then(|running| running.handle)
-        {
-            handle.abort();
+        if let Some(running) = self.remove_running(effect) {
+            running.abort();
         }
     }
 
     /// The effect's result is recorded: another attempt need not wait until its task has ended.
     pub(crate) fn mark_finished(&self, effect: &EffectId) {
         drop(self.remove_running(effect));
+    }
+
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
     fn remove_running(&self, effect: &EffectId) -> Option<Running> {
@@ -180,7 +168,7 @@ pub(crate) fn entry(
     effect: &Effect,
     lane: Lane,
     available_at: Timestamp,
-    lease: Option<(String, Timestamp)>,
+    lease: Option<Lease>,
 ) -> OutboxEntry {
     OutboxEntry {
         effect: effect.id.clone(),
@@ -195,40 +183,41 @@ pub(crate) fn entry(
     }
 }
 
-/// Longer than the effect's own time limit, so that a slow call does not lose its lease.
-fn lease_ms(kind: &EffectKind) -> u64 {
-    match kind {
-        EffectKind::Http { request, .. } => request.timeout_ms + LEASE_MS,
-        EffectKind::Model { timeout_ms, .. } => timeout_ms + LEASE_MS,
-        EffectKind::Tool { request, .. } => request.timeout_ms + LEASE_MS,
-        EffectKind::Pack { .. } => PACK_QUEUE_MS + LEASE_MS,
-        _ => LEASE_MS,
-    }
-}
-
 impl Runtime {
-    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, WorkerSlot)>) {
-        for (effect, slot) in leased {
-            self.spawn_effect(effect, slot, 0);
+    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, WorkerSlot, Lease)>) {
+        for (effect, slot, lease) in leased {
+            self.spawn_effect(effect, slot, lease, 0);
         }
     }
 
     /// `failures` counts earlier failures.
-    pub(crate) fn spawn_effect(&self, effect: Effect, slot: WorkerSlot, failures: u32) {
+    pub(crate) fn spawn_effect(
+        &self,
+        effect: Effect,
+        slot: WorkerSlot,
+        lease: Lease,
+        failures: u32,
+    ) {
         let runtime = self.clone();
+        let work = LeasedEffect {
+            lane: slot.lane.clone(),
+            lease: lease.id.clone(),
+            failures,
+            effect,
+        };
         let assignment = WorkAssignment {
-            effect: effect.id.clone(),
-            kind: effect.kind.name(),
+            effect: work.effect.id.clone(),
+            kind: work.effect.kind.name(),
             slot,
+            lease,
             failures,
         };
-        let lane = assignment.slot.lane.clone();
         self.spawn_worker(assignment, async move {
-            runtime.run_effect(effect, &lane, failures).await;
+            runtime.run_effect(work).await;
         });
     }
 
-    /// Works on an outbox entry, unless this process already does.
+    /// Works on an outbox entry. Earlier work on the same entry lost its lease and is aborted.
     pub(crate) fn spawn_worker(
         &self,
         assignment: WorkAssignment,
@@ -236,13 +225,17 @@ impl Runtime {
     ) {
         let effects = &self.inner.effects;
         let id = assignment.effect.clone();
-        let task = effects.next_task.fetch_add(1, Ordering::Relaxed);
-        match effects.running.lock().entry(id.clone()) {
-            // Already running: the outbox leased out an entry this process still works on.
-            Entry::Occupied(_) => return,
-            Entry::Vacant(vacant) => {
-                vacant.insert(Running { task, handle: None });
-            }
+        let task = effects.next_number();
+        let started = Running {
+            task,
+            handle: None,
+            lease_number: assignment.lease.id.number,
+            leased_until: assignment.lease.until,
+            is_recording: false,
+        };
+        let earlier = effects.running.lock().insert(id.clone(), started);
+        if let Some(earlier) = earlier {
+            earlier.abort();
         }
         let runtime = self.clone();
         let spawned = tokio::spawn(async move {
@@ -262,12 +255,13 @@ impl Runtime {
 
     /// Performs one effect and records its result. While the store as a whole fails, it retries
     /// until the result is recorded. An effect that fails for its own reason is rescheduled.
-    async fn run_effect(&self, effect: Effect, lane: &Lane, failures: u32) {
+    async fn run_effect(&self, work: LeasedEffect) {
         self.inner.crash.reach("effect.before");
         let started = tokio::time::Instant::now();
+        let effect = &work.effect;
         let name = effect.kind.name();
         let mut cached_outcome = None;
-        let mut delivered = self.attempt(&effect, lane, &mut cached_outcome).await;
+        let mut delivered = self.attempt(&work, &mut cached_outcome).await;
         self.inner.crash.reach("effect.after");
         let (mut backoff, mut tries) = (50, 0);
         while let Err(fault) = delivered {
@@ -276,12 +270,12 @@ impl Runtime {
             let hopeless = !fault.retryable || (!fault.is_store_wide() && tries >= QUICK_TRIES);
             if hopeless || self.is_stopping() {
                 return self
-                    .record_effect_failure(&effect.id, name, failures, &fault)
+                    .record_effect_failure(&effect.id, &work.lease, name, work.failures, &fault)
                     .await;
             }
             tokio::time::sleep(Duration::from_millis(backoff)).await;
             backoff = (backoff * 2).min(MAX_BACKOFF_MS);
-            delivered = self.attempt(&effect, lane, &mut cached_outcome).await;
+            delivered = self.attempt(&work, &mut cached_outcome).await;
         }
         let seconds = started.elapsed().as_secs_f64();
         self.inner.metrics.effect_done(name, seconds);
@@ -291,10 +285,10 @@ impl Runtime {
     /// recording its outcome fails.
     async fn attempt(
         &self,
-        effect: &Effect,
-        lane: &Lane,
+        work: &LeasedEffect,
         cached_outcome: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
+        let effect = &work.effect;
         match &effect.kind {
             EffectKind::Http { .. }
             | EffectKind::Model { .. }
@@ -311,7 +305,7 @@ impl Runtime {
                     effect: effect.id.clone(),
                     outcome,
                 };
-                self.submit_effect_result(effect, command, &effect.run_id)
+                self.submit_effect_result(work, command, &effect.run_id)
                     .await
             }
             EffectKind::NotifyParent {
@@ -323,7 +317,7 @@ impl Runtime {
                     node: node.clone(),
                     outcome: outcome.clone(),
                 };
-                self.submit_effect_result(effect, command, parent).await
+                self.submit_effect_result(work, command, parent).await
             }
             EffectKind::CancelChild { child } => {
                 let command = Command::Cancel {
@@ -331,14 +325,14 @@ impl Runtime {
                     by: None,
                     by_parent: Some(effect.run_id.clone()),
                 };
-                self.submit_effect_result(effect, command, child).await
+                self.submit_effect_result(work, command, child).await
             }
             EffectKind::NotifyCallback { interrupt, tries } => {
-                self.notify_callback(effect, lane, (interrupt, *tries), cached_outcome)
+                self.notify_callback(work, (interrupt, *tries), cached_outcome)
                     .await
             }
             EffectKind::Continue => {
-                self.submit_effect_result(effect, Command::Continue, &effect.run_id)
+                self.submit_effect_result(work, Command::Continue, &effect.run_id)
                     .await
             }
         }
@@ -353,30 +347,41 @@ impl Runtime {
         Ok(performer.perform(effect, trace.as_ref()).await)
     }
 
-    /// Submits a result. A result that the run no longer accepts only removes the outbox entry.
+    /// Submits a result. A result that the run no longer accepts only removes the outbox entry. If
+    /// the lease is lost, the work is another's and the result is dropped.
     pub(crate) async fn submit_effect_result(
         &self,
-        effect: &Effect,
+        work: &LeasedEffect,
         command: Command,
         to: &tandem_record::RunId,
     ) -> Result<(), Fault> {
+        let effect = &work.effect;
+        self.inner.effects.start_recording(&effect.id, &work.lease);
         let meta = CommandMeta {
-            completes: Some(effect.id.clone()),
+            completes: Some((effect.id.clone(), work.lease.clone())),
             ..CommandMeta::default()
         };
         match self.submit_internal(to, command, None, meta).await {
             Ok(_) => Ok(()),
+            Err(SubmitError::LeaseLost) => {
+                self.inner.metrics.leases_lost.inc();
+                tracing::warn!(effect = %effect.id, "a result is dropped: its lease is lost");
+                Ok(())
+            }
             Err(SubmitError::Fault(fault)) => Err(fault),
             Err(error) => {
                 tracing::debug!(effect = %effect.id, %error, "the run no longer accepts the result of an effect");
-                self.remove_outbox_entry(effect).await
+                self.remove_outbox_entry(work).await
             }
         }
     }
 
-    pub(crate) async fn remove_outbox_entry(&self, effect: &Effect) -> Result<(), Fault> {
+    /// Removes the entry, unless another process works on it.
+    pub(crate) async fn remove_outbox_entry(&self, work: &LeasedEffect) -> Result<(), Fault> {
+        let effect = work.effect.id.clone();
         let commit = tandem_store::Commit {
-            outbox: vec![OutboxChange::Remove(effect.id.clone())],
+            guards: vec![work.lease_guard()],
+            outbox: vec![OutboxChange::Remove(effect)],
             ..Default::default()
         };
         match self.store().commit(commit).await {
@@ -391,6 +396,7 @@ pub(crate) struct WorkAssignment {
     pub(crate) effect: EffectId,
     pub(crate) kind: &'static str,
     pub(crate) slot: WorkerSlot,
+    pub(crate) lease: Lease,
     /// Earlier failures of the entry.
     pub(crate) failures: u32,
 }
@@ -417,12 +423,13 @@ impl Drop for WorkerGuard {
         if std::thread::panicking() {
             self.runtime.inner.metrics.panics.inc();
             let runtime = self.runtime.clone();
-            let (effect, kind, failures) = (effect.clone(), assignment.kind, assignment.failures);
+            let (effect, lease) = (effect.clone(), assignment.lease.id.clone());
+            let (kind, failures) = (assignment.kind, assignment.failures);
             // Without this the entry would be retried after each lease, forever.
             tokio::spawn(async move {
                 let fault = Fault::retryable("bug", "the task that performed it panicked");
                 runtime
-                    .record_effect_failure(&effect, kind, failures, &fault)
+                    .record_effect_failure(&effect, &lease, kind, failures, &fault)
                     .await;
             });
         }

@@ -35,6 +35,7 @@ pub struct Metrics {
     pub node_attempts: Counter,
     pub caps_exceeded: Family<KindLabel, Counter>,
     pub conflicts: Counter,
+    pub leases_lost: Counter,
     pub panics: Counter,
     pub events: Counter,
     pub commit_seconds: Histogram,
@@ -79,6 +80,7 @@ impl Default for Metrics {
             node_attempts: Counter::default(),
             caps_exceeded: Family::default(),
             conflicts: Counter::default(),
+            leases_lost: Counter::default(),
             panics: Counter::default(),
             events: Counter::default(),
             commit_seconds: Histogram::new(fast),
@@ -142,6 +144,11 @@ impl Metrics {
             "openwop_run_claim_conflicts",
             "Decisions made again after a conflict",
             self.conflicts.clone(),
+        );
+        r.register(
+            "tandem_leases_lost",
+            "Leases on effects that were lost while this process worked on them",
+            self.leases_lost.clone(),
         );
         r.register("tandem_panics", "Tasks that panicked", self.panics.clone());
         r.register("tandem_events", "Events appended", self.events.clone());

@@ -2,14 +2,13 @@
 //! written while their tenant's slots or all workers were in use. Tenants are served round robin,
 //! and so are the targets of each tenant.
 
-use crate::effects::LEASE_MS;
 use crate::runtime::Runtime;
 use crate::webhooks;
 use crate::worker_slots::WorkerSlot;
 use std::collections::HashMap;
 use std::time::Duration;
-use tandem_record::{Effect, TenantId};
-use tandem_store::{DueLane, Fault, Lane, LaneQuery, LeaseRequest, OutboxEntry, WorkClass};
+use tandem_record::{Effect, TenantId, Timestamp};
+use tandem_store::{DueLane, Fault, Lane, LaneQuery, Lease, LeaseRequest, OutboxEntry, WorkClass};
 
 /// Poll interval of the outbox without a notification.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -74,9 +73,12 @@ impl Runtime {
             }
             None => return Ok(IDLE_POLL_INTERVAL),
         }
+        // After a pause of this process, or a jump of its clock, leases of work under way may look
+        // expired to it.
+        self.renew_leases(now, now).await?;
         let mut started = 0;
         for (class, round_robin) in round_robin {
-            started += self.lease_of_class(*class, round_robin).await?;
+            started += self.lease_of_class(*class, now, round_robin).await?;
         }
         // A finished effect notifies this loop.
         Ok(if started > 0 {
@@ -89,6 +91,7 @@ impl Runtime {
     async fn lease_of_class(
         &self,
         class: WorkClass,
+        now: Timestamp,
         round_robin: &mut RoundRobin,
     ) -> Result<usize, Fault> {
         let slots = self.inner.effects.slots(class);
@@ -96,7 +99,6 @@ impl Runtime {
         if free == 0 {
             return Ok(0);
         }
-        let now = self.clock().now();
         let query = LaneQuery {
             class,
             now,
@@ -123,10 +125,11 @@ impl Runtime {
         if taken.is_empty() {
             return Ok(0);
         }
+        let lease = self.inner.effects.new_lease(&self.inner.config.owner, now);
         let request = LeaseRequest {
-            owner: self.inner.config.owner.clone(),
+            lease: lease.id.clone(),
             now,
-            until: now.plus_ms(LEASE_MS * 11),
+            until: lease.until,
             lane_limits: taken
                 .iter()
                 .map(|(lane, slots)| (lane.clone(), slots.len()))
@@ -137,24 +140,25 @@ impl Runtime {
         for entry in entries {
             let of_lane = taken.iter_mut().find(|(lane, _)| *lane == entry.lane);
             if let Some(slot) = of_lane.and_then(|(_, slots)| slots.pop()) {
-                self.start_entry(entry, slot).await;
+                self.start_entry(entry, slot, lease.clone()).await;
             }
         }
         Ok(count)
     }
 
-    async fn start_entry(&self, entry: OutboxEntry, slot: WorkerSlot) {
+    async fn start_entry(&self, entry: OutboxEntry, slot: WorkerSlot, lease: Lease) {
         if entry.kind == webhooks::KIND {
-            return self.start_deliveries(entry, slot);
+            return self.start_deliveries(entry, slot, lease);
         }
         if entry.kind == webhooks::FEED_KIND {
-            return self.start_expansion(entry, slot);
+            return self.start_expansion(entry, slot, lease);
         }
         match serde_json::from_str::<Effect>(&entry.body) {
-            Ok(effect) => self.spawn_effect(effect, slot, entry.failures),
+            Ok(effect) => self.spawn_effect(effect, slot, lease, entry.failures),
             Err(error) => {
                 let fault = Fault::permanent("corrupt", format!("it cannot be read: {error}"));
-                self.park_effect(&entry.effect, "unreadable", &fault).await;
+                self.park_effect(&entry.effect, &lease.id, "unreadable", &fault)
+                    .await;
             }
         }
     }

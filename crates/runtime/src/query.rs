@@ -214,7 +214,9 @@ impl Runtime {
             }
         }
         let definition = self.pinned_definition(&stored).await?;
-        Ok(Some(self.fold_with(run, definition, None).await?.machine))
+        let folded = self.fold_with(run, definition, None).await?.machine;
+        // Without an event it was purged since its row was read.
+        Ok(folded.head().is_some().then_some(folded))
     }
 
     /// The run folded from the store.
@@ -224,7 +226,9 @@ impl Runtime {
             return Ok(None);
         };
         let definition = self.pinned_definition(&stored).await?;
-        self.fold_with(run, definition, None).await.map(Some)
+        let folded = self.fold_with(run, definition, None).await?;
+        // Without an event it was purged since its row was read.
+        Ok(folded.machine.head().is_some().then_some(folded))
     }
 
     /// Folds up to and including `last`, or to the end.

@@ -93,6 +93,7 @@ impl Runtime {
             tokio::spawn(runtime.clone().fire_timers()),
             tokio::spawn(runtime.clone().dispatch_outbox()),
             tokio::spawn(runtime.clone().purge_old_runs()),
+            tokio::spawn(runtime.clone().keep_leases_until_stopped()),
         ];
         runtime.inner.tasks.lock().extend(loops);
         Ok(runtime)
@@ -106,10 +107,14 @@ impl Runtime {
         for task in tasks {
             let _ = task.await;
         }
-        if tokio::time::timeout(timeout, self.inner.effects.wait_until_idle())
-            .await
-            .is_err()
-        {
+        let finished = async {
+            tokio::select! {
+                biased;
+                () = self.inner.effects.wait_until_idle() => {}
+                () = self.keep_leases() => {}
+            }
+        };
+        if tokio::time::timeout(timeout, finished).await.is_err() {
             tracing::warn!("effects still under way are left to the next start");
             self.inner.effects.abort_all();
         }

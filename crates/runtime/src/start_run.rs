@@ -69,7 +69,10 @@ impl Runtime {
                 Err(Error::Conflict(Conflict::Guard(_))) => {
                     return Err(SubmitError::ScopeBusy(None));
                 }
-                Err(Error::Conflict(conflict @ Conflict::Position { .. })) => {
+                // A creation completes no effect, so it cannot lose a lease.
+                Err(Error::Conflict(
+                    conflict @ (Conflict::Position { .. } | Conflict::LeaseLost(_)),
+                )) => {
                     let message = format!("the id of a new run was taken: {conflict}");
                     return Err(Fault::retryable("contended", message).into());
                 }

@@ -74,6 +74,9 @@ pub enum SubmitError {
     /// The question shows something else than what its decider saw.
     #[error("what was decided on is not what is asked now")]
     ArtifactChanged { digest: String },
+    /// Another process performs the effect whose result was submitted.
+    #[error("the lease of the effect is lost")]
+    LeaseLost,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -224,6 +227,7 @@ impl Runtime {
             }
             let command = match make_command(&current) {
                 Ok(command) => command,
+                Err(_) if self.is_behind(&current).await? => continue,
                 Err(refused) => {
                     slot.machine = Some(current);
                     return Err(refused);
@@ -239,6 +243,7 @@ impl Runtime {
             };
             let decision = match self.decide_with_lookups(&owner, &input).await {
                 Ok(decision) => decision,
+                Err(SubmitError::Refused(_)) if self.is_behind(&current).await? => continue,
                 Err(SubmitError::Refused(refusal)) => {
                     slot.machine = Some(current);
                     drop(slot);
@@ -276,6 +281,7 @@ impl Runtime {
                 Err(Error::Conflict(Conflict::KeyUsed)) => {
                     return Err(SubmitError::IdempotencyKeyUsed);
                 }
+                Err(Error::Conflict(Conflict::LeaseLost(_))) => return Err(SubmitError::LeaseLost),
                 Err(Error::Conflict(conflict)) => {
                     self.inner.metrics.conflicts.inc();
                     tracing::debug!(run = %run, %conflict, "sequence conflict: reload and retry");

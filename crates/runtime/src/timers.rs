@@ -1,13 +1,14 @@
 //! Fires durable timers. Holds no state per timer: it sleeps until the earliest one in the store,
 //! or until an earlier one is set. A failing timer is rescheduled (`work_failures.rs`), and a slow
-//! one does not delay the next ones.
+//! one does not delay the next ones. Several processes on one store claim a page of due timers before
+//! they fire them; a process that is alone needs no such write.
 
 use crate::driven_machine::CommandMeta;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
-use tandem_record::{Command, StreamId, TimerKey};
+use tandem_record::{Command, StreamId, TimerKey, Timestamp};
 use tandem_store::{DueTimer, Fault};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -18,6 +19,9 @@ const BATCH: usize = 128;
 const BATCH_WAIT: Duration = Duration::from_millis(250);
 /// Limit of timers that are fired at once.
 const MAX_UNDER_WAY: usize = 4 * BATCH;
+/// How long a claimed timer belongs to its process. If the process ends first, the timer is late by
+/// this time.
+const CLAIM_MS: u64 = 10_000;
 /// Poll interval when nothing is due; limits the delay after a clock jump.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -76,7 +80,7 @@ impl Runtime {
         if due.is_empty() {
             self.inner.readiness.timers_caught_up();
         }
-        let due = firing.fresh(due);
+        let due = self.claimed(firing, firing.fresh(due), now).await?;
         if due.is_empty() && firing.timers.is_empty() {
             let next = self.store().next_timer().await?;
             let until = next.map_or(IDLE_POLL_INTERVAL, |at| {
@@ -101,6 +105,21 @@ impl Runtime {
             outcome = outcome.and(noted.map(|()| Duration::ZERO));
         }
         outcome
+    }
+
+    /// As many of the due timers as no other process claims.
+    async fn claimed(
+        &self,
+        firing: &Firing,
+        due: Vec<DueTimer>,
+        now: Timestamp,
+    ) -> Result<Vec<DueTimer>, Fault> {
+        if self.inner.config.is_single_process || due.is_empty() {
+            return Ok(due);
+        }
+        let until = now.plus_ms(CLAIM_MS);
+        let claimed = self.store().claim_timers(now, until, due.len()).await?;
+        Ok(firing.fresh(claimed))
     }
 
     async fn note_fired(

@@ -118,10 +118,14 @@ impl<'a> Transaction<'a> {
         let effects = &runtime.inner.effects;
         let mut prepared = effects.prepare(&stream, &decision, runtime);
         commit.outbox.append(&mut prepared.changes);
-        let completed = meta.completes;
-        commit
-            .outbox
-            .extend(completed.clone().map(OutboxChange::Remove));
+        let completed = meta.completes.map(|(effect, lease)| {
+            commit.guards.push(CommitGuard::HoldsLease {
+                effect: effect.clone(),
+                lease,
+            });
+            commit.outbox.push(OutboxChange::Remove(effect.clone()));
+            effect
+        });
         let mut snapshot_at = slot.snapshot_at;
         if !decision.events.is_empty() {
             let snapshot = due_snapshot(&decision.after, snapshot_at);
@@ -132,6 +136,15 @@ impl<'a> Transaction<'a> {
                 events: bodies,
                 run: rows.run,
                 snapshot,
+            });
+        } else if !runtime.inner.config.is_single_process {
+            // Nothing is appended, but the answer must follow from the newest state.
+            commit.appends.push(Append {
+                stream,
+                after: decision.after.head(),
+                events: Vec::new(),
+                run: None,
+                snapshot: None,
             });
         }
         let part = Part {
@@ -157,7 +170,7 @@ impl<'a> Transaction<'a> {
             let wake = wake_feed(tenant, runtime.clock().now());
             commit.outbox.push(wake);
         }
-        let idle = commit.appends.is_empty()
+        let idle = commit.appends.iter().all(|a| a.events.is_empty())
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
@@ -170,6 +183,12 @@ impl<'a> Transaction<'a> {
             let seconds = started.elapsed().as_secs_f64();
             inner.metrics.commit_seconds.observe(seconds);
             inner.crash.reach("commit.after");
+        } else {
+            for append in &commit.appends {
+                runtime
+                    .check_stored_head(&append.stream, append.after)
+                    .await?;
+            }
         }
         for publish in self.parts {
             publish(runtime);

@@ -5,7 +5,7 @@ use crate::offload::DEADLINE_MISSED;
 use crate::runtime::Runtime;
 use crate::webhooks::feed_stream;
 use tandem_record::{EffectId, Object, StreamId, TenantId, Timestamp, WebhookId};
-use tandem_store::{DueTimer, Fault, ParkedWork, WorkFailure};
+use tandem_store::{DueTimer, Fault, LeaseId, ParkedWork, WorkFailure};
 
 /// The pause after the first failure; each further failure doubles it.
 const FIRST_PAUSE_MS: u64 = 1_000;
@@ -64,29 +64,41 @@ impl Runtime {
     pub(crate) async fn record_effect_failure(
         &self,
         effect: &EffectId,
+        lease: &LeaseId,
         kind: &'static str,
         failures: u32,
         fault: &Fault,
     ) {
         let failure = self.failure_record(failures, fault);
-        self.return_to_outbox(effect, kind, failure).await;
+        self.return_to_outbox(effect, lease, kind, failure).await;
     }
 
     /// Parks an entry that no retry can help, such as one that cannot be read.
-    pub(crate) async fn park_effect(&self, effect: &EffectId, kind: &'static str, fault: &Fault) {
+    pub(crate) async fn park_effect(
+        &self,
+        effect: &EffectId,
+        lease: &LeaseId,
+        kind: &'static str,
+        fault: &Fault,
+    ) {
         let failure = WorkFailure {
             retry_at: None,
             ..self.failure_record(0, fault)
         };
-        self.return_to_outbox(effect, kind, failure).await;
+        self.return_to_outbox(effect, lease, kind, failure).await;
     }
 
-    async fn return_to_outbox(&self, effect: &EffectId, kind: &'static str, failure: WorkFailure) {
+    async fn return_to_outbox(
+        &self,
+        effect: &EffectId,
+        lease: &LeaseId,
+        kind: &'static str,
+        failure: WorkFailure,
+    ) {
         self.report_failure(kind, effect.as_str(), &failure);
-        let owner = &self.inner.config.owner;
         let put_off = self
             .store()
-            .record_effect_failure(effect, owner, failure)
+            .record_effect_failure(effect, lease, failure)
             .await;
         if let Err(fault) = put_off {
             tracing::warn!(%effect, error = %fault, "cannot record a failure; the entry waits until its lease ends");

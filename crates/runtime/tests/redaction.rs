@@ -12,8 +12,8 @@ use tandem_runtime::{
 };
 use tandem_store::battery::sample::lanes_due;
 use tandem_store::{
-    LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadIdempotency, ReadLog, ReadMemory, ReadRuns,
-    WorkClass,
+    LeaseId, LeaseRequest, MemoryQuery, MemoryView, Outbox, ReadIdempotency, ReadLog, ReadMemory,
+    ReadRuns, WorkClass,
 };
 use tandem_testkit::test_host::{PACK_TYPE, TestHost, TestHostBuilder, children, new_run, tenant};
 use tandem_testkit::{CallFaults, wf};
@@ -99,7 +99,7 @@ async fn a_secret_reaches_neither_the_outbox_nor_a_child() {
         let lanes = host.store.due_lanes(lanes_due(class, now)).await;
         let lanes = lanes.expect("the store answers");
         let request = LeaseRequest {
-            owner: "test".to_owned(),
+            lease: LeaseId::new("test", 1),
             now,
             until: now,
             lane_limits: lanes.into_iter().map(|due| (due.lane, 10)).collect(),

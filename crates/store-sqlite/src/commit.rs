@@ -86,11 +86,9 @@ fn validate(tx: &mut WriteTransaction<'_>, commit: &Commit) -> Result<Vec<Stream
 
 fn check_guard(connection: &Connection, guard: &CommitGuard) -> Result<(), JobError> {
     match guard {
-        CommitGuard::HoldsLease { effect, owner } => {
-            if !outbox::is_leased_to(connection, effect, owner)? {
-                return Err(
-                    Conflict::Guard(format!("effect {effect} is not leased to {owner}")).into(),
-                );
+        CommitGuard::HoldsLease { effect, lease } => {
+            if !outbox::holds_lease(connection, effect, lease)? {
+                return Err(Conflict::LeaseLost(effect.clone()).into());
             }
         }
         CommitGuard::ScopeFree { owner, scope } => {

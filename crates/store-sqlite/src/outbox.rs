@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
 use tandem_store::{
-    DueLane, Fault, Lane, LaneQuery, LeaseRequest, Outbox, OutboxChange, OutboxEntry, WorkClass,
+    DueLane, Fault, Lane, LaneQuery, Lease, LeaseId, LeaseRenewal, LeaseRequest, Outbox,
+    OutboxChange, OutboxEntry, WorkClass,
 };
 
 pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<()> {
@@ -31,12 +32,12 @@ pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<(
 }
 
 fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
-    let (owner, until) = entry.lease.as_ref().map(|(o, until)| (o, until.0)).unzip();
+    let lease = entry.lease.as_ref();
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO outbox (effect, stream, kind, body, class, tenant, target,
-                                            available_at, attempts, owner, leased_until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                                            available_at, attempts, owner, lease_no, leased_until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             entry.effect.as_str(),
@@ -48,20 +49,50 @@ fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
             entry.lane.target,
             entry.available_at.0,
             entry.attempts,
-            owner,
-            until,
+            lease.map(|lease| &lease.id.owner),
+            lease.map(|lease| stored_number(lease.id.number)),
+            lease.map(|lease| lease.until.0),
         ])
         .map(drop)
 }
 
-pub(crate) fn is_leased_to(
+/// Numbers of leases count up from 0, so they fit.
+pub(crate) fn stored_number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn holds_lease(
     connection: &Connection,
     effect: &EffectId,
-    owner: &str,
+    lease: &LeaseId,
 ) -> Result<bool> {
     connection
-        .prepare_cached("SELECT 1 FROM outbox WHERE effect = ?1 AND owner = ?2")?
-        .exists([effect.as_str(), owner])
+        .prepare_cached("SELECT 1 FROM outbox WHERE effect = ?1 AND owner = ?2 AND lease_no = ?3")?
+        .exists(params![
+            effect.as_str(),
+            lease.owner,
+            stored_number(lease.number)
+        ])
+}
+
+/// Returns the entries whose lease is not held any more.
+fn renew(connection: &Connection, renewal: &LeaseRenewal) -> Result<Vec<EffectId>> {
+    let mut extend = connection.prepare_cached(
+        "UPDATE outbox SET leased_until = ?4 WHERE effect = ?1 AND owner = ?2 AND lease_no = ?3",
+    )?;
+    let mut lost = Vec::new();
+    for (effect, number) in &renewal.leases {
+        let extended = extend.execute(params![
+            effect.as_str(),
+            renewal.owner,
+            stored_number(*number),
+            renewal.until.0
+        ])?;
+        if extended == 0 {
+            lost.push(effect.clone());
+        }
+    }
+    Ok(lost)
 }
 
 fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEntry>> {
@@ -88,12 +119,14 @@ fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEn
             )?
             .collect::<Result<_>>()?;
         let mut take = connection.prepare_cached(
-            "UPDATE outbox SET owner = ?2, leased_until = ?3, attempts = ?4 WHERE entry_no = ?1",
+            "UPDATE outbox SET owner = ?2, lease_no = ?3, leased_until = ?4, attempts = ?5
+             WHERE entry_no = ?1",
         )?;
         for (entry_no, entry) in due {
             take.execute(params![
                 entry_no,
-                request.owner,
+                request.lease.owner,
+                stored_number(request.lease.number),
                 request.until.0,
                 entry.attempts
             ])?;
@@ -114,7 +147,10 @@ fn leased(row: &Row<'_>, lane: &Lane, request: &LeaseRequest) -> Result<OutboxEn
         available_at: Timestamp(row.get(5)?),
         attempts: row.get::<_, u32>(6)?.saturating_add(1),
         failures: row.get(7)?,
-        lease: Some((request.owner.clone(), request.until)),
+        lease: Some(Lease {
+            id: request.lease.clone(),
+            until: request.until,
+        }),
     })
 }
 
@@ -312,20 +348,31 @@ impl Outbox for SqliteStore {
     async fn release(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         available_at: Timestamp,
     ) -> Result<(), Fault> {
-        let (effect, owner) = (effect.clone(), owner.to_owned());
+        let (effect, lease) = (effect.clone(), lease.clone());
         self.writer
             .write_internal(move |tx| {
                 tx.connection
                     .prepare_cached(
-                        "UPDATE outbox SET owner = NULL, leased_until = NULL, available_at = ?3
-                         WHERE effect = ?1 AND owner = ?2",
+                        "UPDATE outbox SET owner = NULL, leased_until = NULL, available_at = ?4
+                         WHERE effect = ?1 AND owner = ?2 AND lease_no = ?3",
                     )?
-                    .execute(params![effect.as_str(), owner, available_at.0])?;
+                    .execute(params![
+                        effect.as_str(),
+                        lease.owner,
+                        stored_number(lease.number),
+                        available_at.0
+                    ])?;
                 Ok(())
             })
+            .await
+    }
+
+    async fn renew_leases(&self, renewal: LeaseRenewal) -> Result<Vec<EffectId>, Fault> {
+        self.writer
+            .write_internal(move |tx| Ok(renew(tx.connection, &renewal)?))
             .await
     }
 

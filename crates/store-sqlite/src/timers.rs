@@ -1,11 +1,12 @@
-//! Durable timers, keyed by stream and the timer's name as JSON.
+//! Durable timers, keyed by stream and the timer's name as JSON. A claimed timer is stored as due when
+//! its claim ends.
 
 use crate::SqliteStore;
 use crate::fault;
 use async_trait::async_trait;
 use rusqlite::{Connection, Result, params};
 use tandem_record::{StreamId, TimerKey, Timestamp};
-use tandem_store::{DueTimer, Fault, ReadTimers, TimerChange};
+use tandem_store::{ClaimTimers, DueTimer, Fault, ReadTimers, TimerChange};
 
 /// When a parked timer is due: never.
 pub(crate) const PARKED: i64 = i64::MAX;
@@ -39,10 +40,41 @@ fn due(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueT
                 key: serde_json::from_str(row.get_ref(1)?.as_str()?)
                     .map_err(|error| fault::malformed(1, error))?,
                 due: Timestamp(row.get(2)?),
+                claimed_until: None,
                 failures: row.get(3)?,
             })
         })?
         .collect()
+}
+
+fn claim(
+    connection: &Connection,
+    now: Timestamp,
+    until: Timestamp,
+    limit: usize,
+) -> Result<Vec<DueTimer>> {
+    let mut claimed = due(connection, now, limit)?;
+    let mut postpone =
+        connection.prepare_cached("UPDATE timers SET due = ?3 WHERE stream = ?1 AND key = ?2")?;
+    for timer in &mut claimed {
+        postpone.execute(params![timer.stream.as_str(), name(&timer.key), until.0])?;
+        timer.claimed_until = Some(until);
+    }
+    Ok(claimed)
+}
+
+#[async_trait]
+impl ClaimTimers for SqliteStore {
+    async fn claim_timers(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueTimer>, Fault> {
+        self.writer
+            .write_internal(move |tx| Ok(claim(tx.connection, now, until, limit)?))
+            .await
+    }
 }
 
 #[async_trait]

@@ -1,11 +1,12 @@
 //! Failed work, rescheduled or parked, in the rows of the timers and effects themselves.
 
 use crate::SqliteStore;
+use crate::outbox::stored_number;
 use crate::timers::{self, PARKED};
 use async_trait::async_trait;
 use rusqlite::{Connection, Result, Row, params};
 use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
-use tandem_store::{DueTimer, Fault, ParkedWork, WorkFailure, WorkFailures};
+use tandem_store::{DueTimer, Fault, LeaseId, ParkedWork, WorkFailure, WorkFailures};
 
 fn record_timer_failure(
     connection: &Connection,
@@ -20,7 +21,7 @@ fn record_timer_failure(
         .execute(params![
             timer.stream.as_str(),
             timers::name(&timer.key),
-            timer.due.0,
+            timer.stored_due().0,
             failure.retry_at.map_or(PARKED, |at| at.0),
             failure.failures,
             failure.error,
@@ -32,18 +33,19 @@ fn record_timer_failure(
 fn record_effect_failure(
     connection: &Connection,
     effect: &EffectId,
-    owner: &str,
+    lease: &LeaseId,
     failure: &WorkFailure,
 ) -> Result<()> {
     connection
         .prepare_cached(
-            "UPDATE outbox SET owner = NULL, leased_until = NULL, failures = ?3, error = ?4,
-                 failed_at = ?5, available_at = coalesce(?6, available_at), parked = ?6 IS NULL
-             WHERE effect = ?1 AND owner = ?2",
+            "UPDATE outbox SET owner = NULL, leased_until = NULL, failures = ?4, error = ?5,
+                 failed_at = ?6, available_at = coalesce(?7, available_at), parked = ?7 IS NULL
+             WHERE effect = ?1 AND owner = ?2 AND lease_no = ?3",
         )?
         .execute(params![
             effect.as_str(),
-            owner,
+            lease.owner,
+            stored_number(lease.number),
             failure.failures,
             failure.error,
             failure.failed_at.0,
@@ -119,16 +121,16 @@ impl WorkFailures for SqliteStore {
     async fn record_effect_failure(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         failure: WorkFailure,
     ) -> Result<(), Fault> {
-        let (effect, owner) = (effect.clone(), owner.to_owned());
+        let (effect, lease) = (effect.clone(), lease.clone());
         self.writer
             .write_internal(move |tx| {
                 Ok(record_effect_failure(
                     tx.connection,
                     &effect,
-                    &owner,
+                    &lease,
                     &failure,
                 )?)
             })

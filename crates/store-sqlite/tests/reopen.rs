@@ -14,7 +14,7 @@ use tandem_store::battery::sample::{
     NOW, append, commit, entry, lanes_due, later, must, row, started, whole,
 };
 use tandem_store::{
-    DefinitionRecord, DueLane, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort,
+    DefinitionRecord, DueLane, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort, LeaseId,
     LeaseRequest, MemoryView, OutboxChange, RegistryChange, RunFilter, SnapshotRecord, Store,
     StoredResponse, TimerChange, WorkClass,
 };
@@ -64,7 +64,7 @@ async fn fill(store: &Arc<dyn Store>) {
     must(store, everything).await;
     store.set("name", "value").await.unwrap();
     let request = LeaseRequest {
-        owner: "before".into(),
+        lease: LeaseId::new("before", 1),
         now: NOW,
         until: later(60),
         lane_limits: vec![(tandem_store::battery::sample::lane(), 1)],
@@ -92,7 +92,10 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(store.get("name").await.unwrap().as_deref(), Some("value"));
     assert_eq!(store.break_leases("after").await.unwrap(), 1);
     let effect = EffectId::new("e1");
-    store.release(&effect, "before", later(9)).await.unwrap();
+    store
+        .release(&effect, &LeaseId::new("before", 1), later(9))
+        .await
+        .unwrap();
     assert_eq!(store.next_due().await.unwrap(), Some(NOW), "fenced");
     // New streams do not collide with old ones.
     must(store, started(row("t1", "r2"))).await;
@@ -415,7 +418,7 @@ async fn effects_and_timers_without_lanes_are_migrated() {
         let lanes = store.due_lanes(lanes_due(class, NOW)).await.unwrap();
         for DueLane { lane, due } in lanes {
             let request = LeaseRequest {
-                owner: "me".into(),
+                lease: LeaseId::new("me", 1),
                 now: NOW,
                 until: later(60),
                 lane_limits: vec![(lane.clone(), due)],

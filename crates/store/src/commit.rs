@@ -3,6 +3,7 @@
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
 use crate::lane::Lane;
+use crate::lease::{Lease, LeaseId};
 use crate::people::PeopleChange;
 use crate::read::IdempotencyKey;
 use crate::webhooks::WebhookChange;
@@ -122,9 +123,9 @@ impl Commit {
 /// Conditions checked inside the transaction, before anything is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommitGuard {
-    /// The outbox still holds this entry, leased to `owner`: its result was not recorded before,
-    /// and no other process took over.
-    HoldsLease { effect: EffectId, owner: String },
+    /// The outbox still holds this entry under this lease: its result was not recorded before, and
+    /// nobody took over. A commit that fails it conflicts with [`crate::Conflict::LeaseLost`].
+    HoldsLease { effect: EffectId, lease: LeaseId },
     /// No live run of the partition has this scope.
     ScopeFree { owner: Partition, scope: String },
     /// No delivery of the subscription is due before this time, or none is pending at all: a worker
@@ -343,7 +344,7 @@ pub struct OutboxEntry {
     /// Failed attempts since it was put; only the store changes it.
     pub failures: u32,
     /// Set when the committing process performs it immediately.
-    pub lease: Option<(String, Timestamp)>,
+    pub lease: Option<Lease>,
 }
 
 /// The response to a request, stored in the commit of the request.

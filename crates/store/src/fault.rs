@@ -1,7 +1,7 @@
 //! Errors of storage. A conflict is an ordinary result: the caller reloads and retries. A fault is
 //! an error of the store itself and says whether a retry can help.
 
-use tandem_record::{Seq, StreamId};
+use tandem_record::{EffectId, Seq, StreamId};
 
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum Error {
@@ -27,7 +27,10 @@ pub enum Conflict {
     /// Memory entries that the commit needs no longer exist.
     #[error("entries of memory are gone")]
     MemoryKeysMissing,
-    /// A guard on the outbox, the scope or the registry failed.
+    /// The caller does not hold the lease of this outbox entry, or not any more.
+    #[error("the lease of effect {0} is lost")]
+    LeaseLost(EffectId),
+    /// A guard on a scope, a webhook or the registry failed.
     #[error("guard failed: {0}")]
     Guard(String),
 }

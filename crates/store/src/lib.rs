@@ -16,6 +16,7 @@ mod commit;
 mod fault;
 mod keys;
 mod lane;
+mod lease;
 mod people;
 mod read;
 mod storage_usage;
@@ -34,12 +35,13 @@ pub use commit::{
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use lane::{DueLane, Lane, LaneQuery, WorkClass};
+pub use lease::{ClaimTimers, Lease, LeaseId, LeaseRenewal, LeaseRequest};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, LeaseRequest, ListedRun, MemoryQuery, MemorySegment,
-    MemoryView, Page, PageLimit, RegisteredWorkflow, RunFilter, RunListing, RunPosition,
-    StoredEvent, StoredRun, StreamSlice,
+    InterruptFilter, InterruptListing, ListedRun, MemoryQuery, MemorySegment, MemoryView, Page,
+    PageLimit, RegisteredWorkflow, RunFilter, RunListing, RunPosition, StoredEvent, StoredRun,
+    StreamSlice,
 };
 pub use storage_usage::{
     RunCounts, RunSize, ScopeSize, StorageUsage, USAGE_MAX_RUNS, USAGE_MAX_WRITES, USAGE_TOP_COUNT,
@@ -286,9 +288,13 @@ pub trait Outbox: Send + Sync {
     async fn release(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         available_at: Timestamp,
     ) -> Result<(), Fault>;
+
+    /// Extends leases that are still held, and returns the entries whose lease is not: removed,
+    /// replaced, or taken by another. One write for all.
+    async fn renew_leases(&self, renewal: LeaseRenewal) -> Result<Vec<EffectId>, Fault>;
 
     /// Removes every lease of other owners. Only for a process that is the only one on the store.
     async fn break_leases(&self, owner: &str) -> Result<u64, Fault>;
@@ -364,6 +370,7 @@ pub trait Store:
     + ReadMemory
     + ReadDefinitions
     + ReadTimers
+    + ClaimTimers
     + Outbox
     + WorkFailures
     + ReadIdempotency
@@ -384,6 +391,7 @@ impl<T> Store for T where
         + ReadMemory
         + ReadDefinitions
         + ReadTimers
+        + ClaimTimers
         + Outbox
         + WorkFailures
         + ReadIdempotency

@@ -16,6 +16,7 @@ mod people;
 mod reads;
 mod state;
 mod storage_usage;
+mod timers;
 mod webhooks;
 mod work_failures;
 

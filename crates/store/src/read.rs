@@ -1,7 +1,6 @@
 //! Parameters and results of reads.
 
 use crate::commit::{InterruptRow, RunRow};
-use crate::lane::Lane;
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
@@ -163,17 +162,17 @@ pub struct DueTimer {
     pub stream: StreamId,
     pub key: TimerKey,
     pub due: Timestamp,
+    /// Until then it belongs to who claimed it; `None` if it was only read.
+    pub claimed_until: Option<Timestamp>,
     /// Failed attempts since it was set.
     pub failures: u32,
 }
 
-#[derive(Clone, Debug)]
-pub struct LeaseRequest {
-    pub owner: String,
-    pub now: Timestamp,
-    pub until: Timestamp,
-    /// Lanes, each with the limit of entries.
-    pub lane_limits: Vec<(Lane, usize)>,
+impl DueTimer {
+    /// The due time of its row, by which the row is recognized as unchanged.
+    pub fn stored_due(&self) -> Timestamp {
+        self.claimed_until.unwrap_or(self.due)
+    }
 }
 
 /// Names one request of one tenant to one operation. The caller's key is stored hashed.

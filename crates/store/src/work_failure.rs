@@ -2,6 +2,7 @@
 //! for a person and does not delay other work.
 
 use crate::fault::Fault;
+use crate::lease::LeaseId;
 use crate::read::DueTimer;
 use async_trait::async_trait;
 use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
@@ -49,7 +50,7 @@ pub trait WorkFailures: Send + Sync {
     async fn record_effect_failure(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         failure: WorkFailure,
     ) -> Result<(), Fault>;
 

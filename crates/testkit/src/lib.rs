@@ -15,7 +15,7 @@ mod webhook_sender;
 mod workflow_builder;
 
 pub use clock::SimClock;
-pub use failing::{CommittedEffects, FailingStore, Faults, InjectedFault};
+pub use failing::{CommittedEffects, FailingStore, Faults, InjectedFault, StoreConnection};
 pub use ids::SimIds;
 pub use performer::{CallFaults, PerformedCall, ScriptedPerformer};
 pub use webhook_sender::{

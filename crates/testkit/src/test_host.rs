@@ -43,6 +43,8 @@ pub struct TestHostBuilder {
     pub packs: PackTypes,
     /// Number of this process on its store; each creates its own ids.
     pub incarnation: u64,
+    /// Whether other processes use the store at the same time.
+    pub shares_store: bool,
     pub max_effects: usize,
     pub cached_runs: usize,
 }
@@ -66,6 +68,7 @@ impl Default for TestHostBuilder {
             providers: providers(),
             packs: packs(),
             incarnation: 1,
+            shares_store: false,
             max_effects: 256,
             cached_runs: 2048,
         }
@@ -95,6 +98,7 @@ impl TestHostBuilder {
         config.conformance = true;
         config.tools = tools();
         config.packs = self.packs;
+        config.is_single_process = !self.shares_store;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;
         TestHost {

@@ -158,6 +158,8 @@ impl From<SubmitError> for Problem {
             SubmitError::Unforkable(why) => why.into(),
             SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
             SubmitError::ArtifactChanged { digest } => Self::artifact_changed(&digest),
+            // Only the runtime itself submits results of effects.
+            SubmitError::LeaseLost => Fault::retryable("contended", error.to_string()).into(),
             SubmitError::Fault(fault) => fault.into(),
         }
     }

@@ -26,11 +26,12 @@
 use super::health::{MAX_ATTEMPTS, with_jitter};
 use super::sender::Announcement;
 use crate::effects::entry;
+use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
 use tandem_record::{
     Command, Effect, EffectKind, EffectOutcome, ErrorInfo, InterruptId, Object, RunId, StreamId,
 };
-use tandem_store::{Commit, CommitGuard, Error, Fault, Lane, OutboxChange, RunRow};
+use tandem_store::{Commit, Error, Fault, OutboxChange, RunRow};
 
 /// Name of an undelivered announcement in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
@@ -64,20 +65,20 @@ impl Runtime {
     /// result, however often recording it fails.
     pub(crate) async fn notify_callback(
         &self,
-        effect: &Effect,
-        lane: &Lane,
+        work: &LeasedEffect,
         (interrupt, tries): (&InterruptId, u32),
         cached_outcome: &mut Option<EffectOutcome>,
     ) -> Result<(), Fault> {
+        let effect = &work.effect;
         let attempted = match cached_outcome {
             Some(before) => NotifyOutcome::Done(before.clone()),
             None => self.send_announcement(effect, interrupt).await?,
         };
         let outcome = match attempted {
             NotifyOutcome::Done(outcome) => cached_outcome.insert(outcome).clone(),
-            NotifyOutcome::NothingToSend => return self.remove_outbox_entry(effect).await,
+            NotifyOutcome::NothingToSend => return self.remove_outbox_entry(work).await,
             NotifyOutcome::Denied => {
-                self.give_up_announcement(effect, interrupt, STARTER_MAY_NOT_READ)
+                self.give_up_announcement(work, interrupt, STARTER_MAY_NOT_READ)
                     .await?;
                 self.inner.metrics.callback_announcement("dead");
                 return Ok(());
@@ -86,17 +87,17 @@ impl Runtime {
         let failures = tries.saturating_add(1);
         let counted = match outcome {
             EffectOutcome::Failed { .. } if failures < MAX_ATTEMPTS => {
-                self.reschedule_announcement(effect, lane, interrupt, failures)
+                self.reschedule_announcement(work, interrupt, failures)
                     .await?;
                 "failed"
             }
             EffectOutcome::Failed { error } => {
                 let why = format!("{failures} attempts, the last: {}", error.message);
-                self.give_up_announcement(effect, interrupt, &why).await?;
+                self.give_up_announcement(work, interrupt, &why).await?;
                 "dead"
             }
             EffectOutcome::Done { .. } | EffectOutcome::Pack(_) => {
-                self.remove_outbox_entry(effect).await?;
+                self.remove_outbox_entry(work).await?;
                 "delivered"
             }
         };
@@ -107,10 +108,11 @@ impl Runtime {
     /// Records in the run's log that a question is not announced any more.
     async fn give_up_announcement(
         &self,
-        effect: &Effect,
+        work: &LeasedEffect,
         interrupt: &InterruptId,
         why: &str,
     ) -> Result<(), Fault> {
+        let effect = &work.effect;
         let run = &effect.run_id;
         tracing::warn!(%run, %interrupt, why, "a question is announced no more");
         let command = Command::FinishEffect {
@@ -119,7 +121,7 @@ impl Runtime {
                 error: ErrorInfo::new(UNDELIVERED, why),
             },
         };
-        self.submit_effect_result(effect, command, run).await
+        self.submit_effect_result(work, command, run).await
     }
 
     /// One attempt. A fault means that nothing was sent.
@@ -188,11 +190,11 @@ impl Runtime {
     /// Reschedules the entry. An entry removed in the meantime stays removed.
     async fn reschedule_announcement(
         &self,
-        effect: &Effect,
-        lane: &Lane,
+        work: &LeasedEffect,
         interrupt: &InterruptId,
         failures: u32,
     ) -> Result<(), Fault> {
+        let (effect, lane) = (&work.effect, &work.lane);
         let again = Effect {
             kind: EffectKind::NotifyCallback {
                 interrupt: interrupt.clone(),
@@ -212,10 +214,7 @@ impl Runtime {
                 at,
                 None,
             ))],
-            guards: vec![CommitGuard::HoldsLease {
-                effect: effect.id.clone(),
-                owner: self.inner.config.owner.clone(),
-            }],
+            guards: vec![work.lease_guard()],
             ..Commit::default()
         };
         match self.store().commit(commit).await {

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tandem_record::{Timestamp, WebhookId};
 use tandem_store::{
-    Commit, CommitGuard, DeliveryRow, Fault, OutboxChange, OutboxEntry, WebhookChange,
+    Commit, CommitGuard, DeliveryRow, Fault, Lease, OutboxChange, OutboxEntry, WebhookChange,
 };
 use tokio::task::JoinSet;
 
@@ -28,7 +28,7 @@ const NO_SENDER_RETRY_MS: u64 = 30_000;
 
 impl Runtime {
     /// Works on a subscription's entry that is leased to this process.
-    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot) {
+    pub(crate) fn start_deliveries(&self, leased: OutboxEntry, slot: WorkerSlot, lease: Lease) {
         let worker = DeliveryWorker {
             runtime: self.clone(),
             webhook: WebhookId::from(leased.body),
@@ -36,6 +36,7 @@ impl Runtime {
                 runtime: self.clone(),
                 tenant: slot.lane.tenant.clone(),
                 effect: leased.effect.clone(),
+                lease: lease.id.clone(),
                 kind: KIND,
                 failures: leased.failures,
             },
@@ -44,6 +45,7 @@ impl Runtime {
             effect: leased.effect,
             kind: KIND,
             slot,
+            lease,
             failures: leased.failures,
         };
         let delivers = self.webhook_sender().is_some();

@@ -14,7 +14,7 @@ use crate::runtime::Runtime;
 use crate::worker_slots::WorkerSlot;
 use tandem_record::WebhookId;
 use tandem_store::{
-    Commit, CommitGuard, Fault, OutboxChange, OutboxEntry, WebhookChange, WebhookFeed,
+    Commit, CommitGuard, Fault, Lease, OutboxChange, OutboxEntry, WebhookChange, WebhookFeed,
 };
 
 /// Changes after which a commit is complete. The last subscription may add a few more.
@@ -24,11 +24,12 @@ const CHUNKS: usize = 64;
 
 impl Runtime {
     /// Works on a tenant's feed entry that is leased to this process.
-    pub(crate) fn start_expansion(&self, leased: OutboxEntry, slot: WorkerSlot) {
+    pub(crate) fn start_expansion(&self, leased: OutboxEntry, slot: WorkerSlot, lease: Lease) {
         let worker = ExpansionWorker(LeasedEntry {
             runtime: self.clone(),
             tenant: slot.lane.tenant.clone(),
             effect: leased.effect.clone(),
+            lease: lease.id.clone(),
             kind: FEED_KIND,
             failures: leased.failures,
         });
@@ -36,6 +37,7 @@ impl Runtime {
             effect: leased.effect,
             kind: FEED_KIND,
             slot,
+            lease,
             failures: leased.failures,
         };
         self.spawn_worker(assignment, async move {

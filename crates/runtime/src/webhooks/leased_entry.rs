@@ -4,7 +4,7 @@
 use crate::runtime::Runtime;
 use std::time::Duration;
 use tandem_record::{EffectId, TenantId};
-use tandem_store::{Commit, CommitGuard, Error, Fault};
+use tandem_store::{Commit, CommitGuard, Error, Fault, LeaseId};
 
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
@@ -12,6 +12,7 @@ pub(super) struct LeasedEntry {
     pub(super) runtime: Runtime,
     pub(super) tenant: TenantId,
     pub(super) effect: EffectId,
+    pub(super) lease: LeaseId,
     pub(super) kind: &'static str,
     /// Earlier failures of the entry.
     pub(super) failures: u32,
@@ -31,9 +32,10 @@ impl LeasedEntry {
             };
             tracing::warn!(entry = %self.effect, error = %fault, "deliveries are delayed");
             if !fault.retryable || self.runtime.is_stopping() {
+                let (effect, lease) = (&self.effect, &self.lease);
                 return self
                     .runtime
-                    .record_effect_failure(&self.effect, self.kind, self.failures, &fault)
+                    .record_effect_failure(effect, lease, self.kind, self.failures, &fault)
                     .await;
             }
             backoff.pause().await;
@@ -43,8 +45,8 @@ impl LeasedEntry {
     /// Makes the entry due again after a pause.
     pub(super) async fn release(&self, ms: u64) {
         let at = self.runtime.clock().now().plus_ms(ms);
-        let owner = &self.runtime.inner.config.owner;
-        let released = self.runtime.store().release(&self.effect, owner, at).await;
+        let store = self.runtime.store();
+        let released = store.release(&self.effect, &self.lease, at).await;
         if let Err(fault) = released {
             tracing::warn!(entry = %self.effect, error = %fault, "cannot reschedule deliveries; they wait until the lease ends");
         }
@@ -56,7 +58,7 @@ impl LeasedEntry {
         commit.tenant = Some(self.tenant.clone());
         commit.guards.push(CommitGuard::HoldsLease {
             effect: self.effect.clone(),
-            owner: self.runtime.inner.config.owner.clone(),
+            lease: self.lease.clone(),
         });
         match self.runtime.store().commit(commit).await {
             Ok(()) => Ok(true),

@@ -300,7 +300,7 @@ impl Writer<'_> {
 /// Columns that are meaningful only in their own file.
 fn remove_local_columns(table: &str, row: &mut Map<String, Value>) {
     let left: &[&str] = match table {
-        "outbox" => &["entry_no", "owner", "leased_until"],
+        "outbox" => &["entry_no", "owner", "lease_no", "leased_until"],
         _ => &[],
     };
     for column in left {

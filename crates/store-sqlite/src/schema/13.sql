@@ -1,6 +1,10 @@
--- Version 13: the commit of an event adds one row to its tenant's webhook feed. Later commits expand
--- the feed to deliveries. Deliveries of earlier versions stay pending in `webhook_deliveries`.
+-- Version 13: a lease has a number, and the deliveries of webhooks are derived from a feed.
 
+-- A process cannot confuse a lease that it lost with one that it took later.
+ALTER TABLE outbox ADD COLUMN lease_no INTEGER;
+
+-- The commit of an event adds one row to its tenant's webhook feed. Later commits expand the feed to
+-- deliveries. Deliveries of earlier versions stay pending in `webhook_deliveries`.
 -- A chunk of rows is expanded for one subscription after the other, in order of their ids.
 -- `chunk_end` is the last row of the chunk under way, `through` the last subscription done.
 CREATE TABLE webhook_feeds (

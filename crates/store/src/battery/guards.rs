@@ -2,16 +2,16 @@
 
 use super::sample::started;
 use super::sample::{
-    NOW, append, commit, conflict, entry, head, later, moved, must, partition, put, row,
+    NOW, append, commit, conflict, entry, head, held, later, moved, must, partition, put, row,
 };
-use crate::{Commit, CommitGuard, Conflict, LeaseRequest, OutboxChange, Store};
+use crate::{Commit, CommitGuard, Conflict, LeaseId, LeaseRequest, OutboxChange, Store};
 use std::sync::Arc;
 use tandem_record::{EffectId, RunStatus, StreamId};
 
 fn holds(effect: &str, owner: &str) -> CommitGuard {
     CommitGuard::HoldsLease {
         effect: EffectId::new(effect),
-        owner: owner.into(),
+        lease: LeaseId::new(owner, 1),
     }
 }
 
@@ -32,7 +32,7 @@ fn only(guard: CommitGuard) -> Commit {
 #[track_caller]
 fn is_guard(conflict: &Conflict) {
     assert!(
-        matches!(conflict, Conflict::Guard(_)),
+        matches!(conflict, Conflict::Guard(_) | Conflict::LeaseLost(_)),
         "expected a failed guard, got {conflict:?}"
     );
 }
@@ -42,7 +42,7 @@ pub async fn lease_guard_needs_the_holder(store: Arc<dyn Store>) {
     must(&store, put([entry("e1", NOW)])).await;
     is_guard(&conflict(&store, only(holds("e1", "me"))).await);
     let request = LeaseRequest {
-        owner: "me".into(),
+        lease: LeaseId::new("me", 1),
         now: NOW,
         until: later(100),
         lane_limits: vec![(super::sample::lane(), 1)],
@@ -108,7 +108,7 @@ pub async fn guards_are_checked_before_writes(store: Arc<dyn Store>) {
     must(&store, claim).await;
     // An entry put by the commit itself does not satisfy its own guard.
     let mut leased = entry("e1", NOW);
-    leased.lease = Some(("me".into(), later(100)));
+    leased.lease = Some(held("me", later(100)));
     let mut own = put([leased]);
     own.guards.push(holds("e1", "me"));
     is_guard(&conflict(&store, own).await);

@@ -1,7 +1,7 @@
 //! Entries wait in lanes, so that one tenant's work does not hide another's.
 
 use super::sample::{NOW, entry, lanes_due, later, must, put};
-use crate::{DueLane, Lane, LaneQuery, LeaseRequest, OutboxEntry, Store, WorkClass};
+use crate::{DueLane, Lane, LaneQuery, LeaseId, LeaseRequest, OutboxEntry, Store, WorkClass};
 use std::sync::Arc;
 use tandem_record::TenantId;
 
@@ -88,7 +88,7 @@ pub async fn lease_respects_the_limit_of_each_lane(store: Arc<dyn Store>) {
     must(&store, put(entries)).await;
     must(&store, put([in_lane("b0", call("b", "x"))])).await;
     let request = LeaseRequest {
-        owner: "me".into(),
+        lease: LeaseId::new("me", 1),
         now: NOW,
         until: later(60),
         lane_limits: vec![

@@ -89,7 +89,9 @@ macro_rules! battery {
                 an_expired_lease_is_taken_over, released_entries_become_due_later,
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,
                 commits_remove_entries, put_replaces_an_entry, next_due_follows_leases,
-                expired_lease_fences_its_old_holder, concurrent_leases_are_disjoint;
+                expired_lease_fences_its_old_holder, renewed_lease_is_not_taken_over,
+                lost_leases_are_not_renewed, lease_number_fences_the_same_process,
+                concurrent_leases_are_disjoint;
             lanes: lanes_separate_tenants_and_targets, listing_starts_after_last_served_lane,
                 lease_respects_the_limit_of_each_lane, long_lane_does_not_hide_other_lanes;
             work_failures: failed_timer_does_not_block_other_timers, a_parked_timer_waits_for_a_retry,
@@ -98,7 +100,8 @@ macro_rules! battery {
                 parked_work_is_listed_by_tenant;
             people: groups_are_replaced_by_name, ended_delegations_are_not_listed, rejected_commit_changes_no_group_or_delegation;
             timers: due_in_order, set_moves_and_clear_removes, timers_are_distinguished_by_key,
-                rejected_commit_sets_no_timer;
+                rejected_commit_sets_no_timer, claimed_timer_is_due_again_when_its_claim_ends,
+                failure_of_a_claimed_timer_reschedules_it, concurrent_claims_are_disjoint;
             runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,
                 lists_newest_first, filters_combine, pages_stay_stable_while_runs_arrive,
                 scope_finds_live_runs, counts_by_status;

@@ -2,7 +2,7 @@
 //! commit.
 
 use super::sample::{NOW, later, must};
-use crate::{Commit, CommitGuard, DelegationRecord, GroupRecord, PeopleChange, Store};
+use crate::{Commit, CommitGuard, DelegationRecord, GroupRecord, LeaseId, PeopleChange, Store};
 use std::sync::Arc;
 use tandem_record::{Principal, TenantId};
 
@@ -88,7 +88,7 @@ pub async fn rejected_commit_changes_no_group_or_delegation(store: Arc<dyn Store
     let mut refused = commit([PeopleChange::PutGroup(group("t1", "desk", &["ana"]))]);
     refused.guards.push(CommitGuard::HoldsLease {
         effect: "absent".into(),
-        owner: "me".into(),
+        lease: LeaseId::new("me", 1),
     });
     assert!(store.commit(refused).await.is_err());
     assert_eq!(store.groups(&"t1".into()).await.unwrap(), []);

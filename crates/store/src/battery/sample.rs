@@ -1,8 +1,8 @@
 //! Building blocks of commits for the checks.
 
 use crate::{
-    Append, Commit, Conflict, Error, Lane, LaneQuery, Log, NewEvent, OutboxChange, OutboxEntry,
-    RunRow, Store, StoredEvent, WorkClass,
+    Append, Commit, Conflict, Error, Lane, LaneQuery, Lease, LeaseId, Log, NewEvent, OutboxChange,
+    OutboxEntry, RunRow, Store, StoredEvent, WorkClass,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -142,6 +142,14 @@ pub async fn conflict(store: &Arc<dyn Store>, commit: Commit) -> Conflict {
     match Log::commit(store.as_ref(), commit).await {
         Err(Error::Conflict(conflict)) => conflict,
         other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+/// The first lease of a process.
+pub fn held(owner: &str, until: Timestamp) -> Lease {
+    Lease {
+        id: LeaseId::new(owner, 1),
+        until,
     }
 }
 

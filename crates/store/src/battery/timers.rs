@@ -1,7 +1,8 @@
 //! Timers are set and cleared by commits and are listed by due time.
 
 use super::sample::{NOW, append, commit, conflict, later, must};
-use crate::{Commit, Store, TimerChange};
+use crate::{Commit, Store, TimerChange, WorkFailure};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tandem_record::{NodeId, StreamId, TimerKey, Timestamp};
 
@@ -123,4 +124,77 @@ pub async fn rejected_commit_sets_no_timer(store: Arc<dyn Store>) {
     ];
     conflict(&store, stale).await;
     assert_eq!(store.next_timer().await.unwrap(), Some(later(5)));
+}
+
+pub async fn claimed_timer_is_due_again_when_its_claim_ends(store: Arc<dyn Store>) {
+    let changes = [
+        set("run:a", TimerKey::RunDeadline, NOW),
+        set("run:b", TimerKey::RunDeadline, later(5)),
+        set("run:c", TimerKey::RunDeadline, later(50)),
+    ];
+    must(&store, timers(changes)).await;
+    let claimed = store.claim_timers(later(10), later(60), 1).await.unwrap();
+    assert_eq!(claimed[0].stream, StreamId::new("run:a"));
+    assert_eq!(
+        (claimed[0].due, claimed[0].claimed_until),
+        (NOW, Some(later(60)))
+    );
+    let others = store.claim_timers(later(10), later(70), 9).await.unwrap();
+    assert_eq!(others.len(), 1, "what is claimed or not due is not claimed");
+    assert_eq!(others[0].stream, StreamId::new("run:b"));
+    assert_eq!(store.next_timer().await.unwrap(), Some(later(50)));
+    must(&store, timers([clear("run:b", TimerKey::RunDeadline)])).await;
+    let due = store.due_timers(later(70), 9).await.unwrap();
+    let streams: Vec<&str> = due.iter().map(|timer| timer.stream.as_str()).collect();
+    assert_eq!(streams, ["run:c", "run:a"], "the first claim ended");
+}
+
+pub async fn failure_of_a_claimed_timer_reschedules_it(store: Arc<dyn Store>) {
+    must(&store, timers([set("run:a", TimerKey::RunDeadline, NOW)])).await;
+    let claimed = store.claim_timers(NOW, later(60), 1).await.unwrap();
+    let failure = |retry_at| WorkFailure {
+        failures: 1,
+        error: "not now".into(),
+        failed_at: NOW,
+        retry_at: Some(retry_at),
+    };
+    let timer = &claimed[0];
+    store
+        .record_timer_failure(timer, failure(later(20)))
+        .await
+        .unwrap();
+    assert_eq!(store.next_timer().await.unwrap(), Some(later(20)));
+    // The claim is over: a second report changes nothing.
+    store
+        .record_timer_failure(timer, failure(later(90)))
+        .await
+        .unwrap();
+    assert_eq!(store.next_timer().await.unwrap(), Some(later(20)));
+}
+
+pub async fn concurrent_claims_are_disjoint(store: Arc<dyn Store>) {
+    let changes = (0..100).map(|n| set(&format!("run:{n}"), TimerKey::RunDeadline, NOW));
+    must(&store, timers(changes)).await;
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let mut mine = Vec::new();
+                loop {
+                    let claimed = store.claim_timers(NOW, later(60), 7).await.unwrap();
+                    if claimed.is_empty() {
+                        return mine;
+                    }
+                    mine.extend(claimed.into_iter().map(|timer| timer.stream));
+                }
+            })
+        })
+        .collect();
+    let mut seen = BTreeSet::new();
+    for task in tasks {
+        for stream in task.await.expect("the task ends") {
+            assert!(seen.insert(stream.clone()), "{stream} was claimed twice");
+        }
+    }
+    assert_eq!(seen.len(), 100, "every timer was claimed");
 }

@@ -72,7 +72,7 @@ pub async fn progress_is_stored_with_its_deliveries(store: Arc<dyn Store>) {
     let mut refused = step();
     refused.guards = vec![CommitGuard::HoldsLease {
         effect: "nothing".into(),
-        owner: "nobody".into(),
+        lease: crate::LeaseId::new("nobody", 1),
     }];
     conflict(&store, refused).await;
     assert_eq!(feed(&store, "t1").await.chunk, None);

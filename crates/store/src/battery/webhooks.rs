@@ -3,7 +3,7 @@
 
 use super::sample::{NOW, conflict, entry, later, must, put};
 use crate::{
-    Commit, CommitGuard, DELIVERY_LOG_LIMIT, DeliveryProgress, DeliveryRow, DeliveryState,
+    Commit, CommitGuard, DELIVERY_LOG_LIMIT, DeliveryProgress, DeliveryRow, DeliveryState, LeaseId,
     LeaseRequest, OutboxChange, Store, WebhookChange,
 };
 use std::sync::Arc;
@@ -227,7 +227,7 @@ pub async fn waking_moves_an_entry_earlier_only(store: Arc<dyn Store>) {
     must(&store, wake(later(90))).await;
     assert_eq!(next().await, Some(later(20)));
     let request = LeaseRequest {
-        owner: "a".into(),
+        lease: LeaseId::new("a", 1),
         now: later(20),
         until: later(500),
         lane_limits: vec![(super::sample::lane(), 1)],

@@ -1,7 +1,9 @@
 //! Failed work is rescheduled, then parked, and never delays other work.
 
 use super::sample::{NOW, entry, lane, lanes_due, later, must, put, row, started};
-use crate::{Commit, DueTimer, LeaseRequest, OutboxEntry, Store, TimerChange, WorkFailure};
+use crate::{
+    Commit, DueTimer, LeaseId, LeaseRequest, OutboxEntry, Store, TimerChange, WorkFailure,
+};
 use std::sync::Arc;
 use tandem_record::{EffectId, StreamId, TenantId, TimerKey, Timestamp};
 
@@ -32,7 +34,7 @@ async fn due(store: &Arc<dyn Store>, now: Timestamp) -> Vec<DueTimer> {
 async fn lease(store: &Arc<dyn Store>, now: Timestamp) -> Vec<OutboxEntry> {
     let lanes = store.due_lanes(lanes_due(lane().class, now)).await;
     let request = LeaseRequest {
-        owner: "me".into(),
+        lease: LeaseId::new("me", 1),
         now,
         until: now.plus_ms(60),
         lane_limits: lanes
@@ -114,7 +116,7 @@ pub async fn failed_entry_counts_its_failures(store: Arc<dyn Store>) {
     let effect = EffectId::new("e1");
     let off = failure(1, Some(later(50)));
     store
-        .record_effect_failure(&effect, "me", off)
+        .record_effect_failure(&effect, &LeaseId::new("me", 1), off)
         .await
         .unwrap();
     assert!(lease(&store, later(49)).await.is_empty());
@@ -131,7 +133,7 @@ pub async fn a_parked_entry_waits_for_a_retry(store: Arc<dyn Store>) {
     let effect = EffectId::new("bad");
     let parked = failure(9, None);
     store
-        .record_effect_failure(&effect, "me", parked)
+        .record_effect_failure(&effect, &LeaseId::new("me", 1), parked)
         .await
         .unwrap();
     assert_eq!(store.next_due().await.unwrap(), Some(later(5)));
@@ -158,18 +160,18 @@ pub async fn only_the_lease_holder_records_a_failure(store: Arc<dyn Store>) {
     let effect = EffectId::new("e1");
     let off = failure(1, None);
     store
-        .record_effect_failure(&effect, "me", off.clone())
+        .record_effect_failure(&effect, &LeaseId::new("me", 1), off.clone())
         .await
         .unwrap();
     assert_eq!(lease(&store, NOW).await.len(), 1, "nobody held it");
     store
-        .record_effect_failure(&effect, "other", off.clone())
+        .record_effect_failure(&effect, &LeaseId::new("other", 1), off.clone())
         .await
         .unwrap();
     assert_eq!(store.count_parked().await.unwrap(), 0);
     let absent = EffectId::new("absent");
     store
-        .record_effect_failure(&absent, "me", off)
+        .record_effect_failure(&absent, &LeaseId::new("me", 1), off)
         .await
         .unwrap();
     assert_eq!(store.count_parked().await.unwrap(), 0);

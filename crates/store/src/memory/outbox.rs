@@ -6,7 +6,7 @@ use crate::Outbox;
 use crate::commit::OutboxEntry;
 use crate::fault::Fault;
 use crate::lane::{DueLane, Lane, LaneQuery, rotate_after};
-use crate::read::LeaseRequest;
+use crate::lease::{Lease, LeaseId, LeaseRenewal, LeaseRequest};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::{EffectId, TenantId, Timestamp};
@@ -15,7 +15,7 @@ fn due_at(entry: &OutboxEntry) -> Timestamp {
     entry
         .lease
         .as_ref()
-        .map_or(entry.available_at, |(_, until)| *until)
+        .map_or(entry.available_at, |lease| lease.until)
 }
 
 impl State {
@@ -77,7 +77,10 @@ impl Outbox for MemoryStore {
         for (lane, limit) in &request.lane_limits {
             for effect in state.due_in(lane, request.now, *limit) {
                 let entry = state.outbox.get_mut(&effect).expect("it was just found");
-                entry.lease = Some((request.owner.clone(), request.until));
+                entry.lease = Some(Lease {
+                    id: request.lease.clone(),
+                    until: request.until,
+                });
                 entry.attempts += 1;
                 taken.push(entry.clone());
             }
@@ -88,20 +91,32 @@ impl Outbox for MemoryStore {
     async fn release(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         available_at: Timestamp,
     ) -> Result<(), Fault> {
         let mut state = self.state()?;
         if let Some(entry) = state.outbox.get_mut(effect)
-            && entry
-                .lease
-                .as_ref()
-                .is_some_and(|(holder, _)| holder == owner)
+            && entry.lease.as_ref().is_some_and(|held| held.id == *lease)
         {
             entry.lease = None;
             entry.available_at = available_at;
         }
         Ok(())
+    }
+
+    async fn renew_leases(&self, renewal: LeaseRenewal) -> Result<Vec<EffectId>, Fault> {
+        let mut state = self.state()?;
+        let mut lost = Vec::new();
+        for (effect, number) in renewal.leases {
+            let entry = state.outbox.get_mut(&effect);
+            match entry.and_then(|entry| entry.lease.as_mut()) {
+                Some(held) if held.id.owner == renewal.owner && held.id.number == number => {
+                    held.until = renewal.until;
+                }
+                _ => lost.push(effect),
+            }
+        }
+        Ok(lost)
     }
 
     async fn break_leases(&self, owner: &str) -> Result<u64, Fault> {
@@ -110,7 +125,7 @@ impl Outbox for MemoryStore {
             if entry
                 .lease
                 .as_ref()
-                .is_some_and(|(holder, _)| holder != owner)
+                .is_some_and(|held| held.id.owner != owner)
             {
                 entry.lease = None;
                 broken += 1;

@@ -333,19 +333,7 @@ impl ReadDefinitions for MemoryStore {
 #[async_trait]
 impl ReadTimers for MemoryStore {
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault> {
-        let state = self.state()?;
-        Ok(state
-            .due
-            .iter()
-            .take_while(|(due, _, _)| *due <= now)
-            .take(limit)
-            .map(|(due, stream, key)| DueTimer {
-                stream: stream.clone(),
-                key: key.clone(),
-                due: *due,
-                failures: state.failures_of(stream, key),
-            })
-            .collect())
+        Ok(self.state()?.due_timers(now, limit))
     }
 
     async fn next_timer(&self) -> Result<Option<Timestamp>, Fault> {

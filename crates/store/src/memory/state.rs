@@ -97,12 +97,10 @@ impl State {
 
     fn check_guard(&self, guard: &CommitGuard) -> Result<(), Conflict> {
         match guard {
-            CommitGuard::HoldsLease { effect, owner } => {
-                let lease = self.outbox.get(effect).and_then(|e| e.lease.as_ref());
-                if lease.is_none_or(|(holder, _)| holder != owner) {
-                    return Err(Conflict::Guard(format!(
-                        "effect {effect} is not leased to {owner}"
-                    )));
+            CommitGuard::HoldsLease { effect, lease } => {
+                let held = self.outbox.get(effect).and_then(|e| e.lease.as_ref());
+                if held.is_none_or(|held| held.id != *lease) {
+                    return Err(Conflict::LeaseLost(effect.clone()));
                 }
             }
             CommitGuard::ScopeFree { owner, scope } => {

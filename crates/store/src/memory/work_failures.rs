@@ -3,6 +3,7 @@
 use super::MemoryStore;
 use super::state::State;
 use crate::fault::Fault;
+use crate::lease::LeaseId;
 use crate::read::DueTimer;
 use crate::work_failure::{ParkedWork, WorkFailure, WorkFailures};
 use async_trait::async_trait;
@@ -16,11 +17,12 @@ impl State {
 
     fn record_timer_failure(&mut self, timer: &DueTimer, failure: WorkFailure) {
         let name = (timer.stream.clone(), timer.key.clone());
-        if self.timers.get(&name) != Some(&timer.due) {
+        if self.timers.get(&name) != Some(&timer.stored_due()) {
             return;
         }
         let (stream, key) = name.clone();
-        self.due.remove(&(timer.due, stream.clone(), key.clone()));
+        self.due
+            .remove(&(timer.stored_due(), stream.clone(), key.clone()));
         match failure.retry_at {
             Some(at) => {
                 self.timers.insert(name.clone(), at);
@@ -110,15 +112,15 @@ impl WorkFailures for MemoryStore {
     async fn record_effect_failure(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         failure: WorkFailure,
     ) -> Result<(), Fault> {
         let mut state = self.state()?;
         let Some(entry) = state.outbox.get_mut(effect) else {
             return Ok(());
         };
-        let holder = entry.lease.as_ref().map(|(holder, _)| holder.as_str());
-        if holder == Some(owner) {
+        let held = entry.lease.as_ref().map(|held| &held.id);
+        if held == Some(lease) {
             entry.lease = None;
             entry.failures = failure.failures;
             entry.available_at = failure.retry_at.unwrap_or(entry.available_at);

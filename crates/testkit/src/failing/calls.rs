@@ -10,18 +10,19 @@ use tandem_record::{
     WebhookId, WorkflowId,
 };
 use tandem_store::{
-    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
-    DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
-    KeyRecord, Keys, LaneQuery, LeaseRequest, ListedRun, Log, Maintenance, MemoryQuery, MemoryRow,
-    MemoryView, Outbox, OutboxEntry, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency,
-    ReadLog, ReadMemory, ReadPeople, ReadTimers, ReadWebhooks, RegisteredWorkflow, RunPosition,
-    SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook, StreamSlice, WebhookFeed,
-    WorkFailure, WorkFailures,
+    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, ClaimTimers, Commit, DelegationRecord,
+    DeliveryListing, DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey,
+    IdempotencyRecord, KeyRecord, Keys, LaneQuery, LeaseId, LeaseRenewal, LeaseRequest, ListedRun,
+    Log, Maintenance, MemoryQuery, MemoryRow, MemoryView, Outbox, OutboxEntry, PageLimit,
+    ParkedWork, ReadDefinitions, ReadIdempotency, ReadLog, ReadMemory, ReadPeople, ReadTimers,
+    ReadWebhooks, RegisteredWorkflow, RunPosition, SettingsStore, SnapshotRecord, StorageUsage,
+    StoredWebhook, StreamSlice, WebhookFeed, WorkFailure, WorkFailures,
 };
 
 #[async_trait]
 impl Log for FailingStore {
     async fn commit(&self, commit: Commit) -> Result<(), Error> {
+        self.faults.reach().await?;
         match self.faults.of_commit() {
             InjectedFault::None => self.apply(commit).await,
             InjectedFault::FailsBefore => Err(io_fault().into()),
@@ -179,6 +180,19 @@ impl ReadTimers for FailingStore {
 }
 
 #[async_trait]
+impl ClaimTimers for FailingStore {
+    async fn claim_timers(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueTimer>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.claim_timers(now, until, limit).await
+    }
+}
+
+#[async_trait]
 impl Outbox for FailingStore {
     async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault> {
         self.faults.of_read().await?;
@@ -193,11 +207,16 @@ impl Outbox for FailingStore {
     async fn release(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         available_at: Timestamp,
     ) -> Result<(), Fault> {
         self.faults.of_read().await?;
-        self.inner.release(effect, owner, available_at).await
+        self.inner.release(effect, lease, available_at).await
+    }
+
+    async fn renew_leases(&self, renewal: LeaseRenewal) -> Result<Vec<EffectId>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.renew_leases(renewal).await
     }
 
     async fn break_leases(&self, owner: &str) -> Result<u64, Fault> {
@@ -229,12 +248,12 @@ impl WorkFailures for FailingStore {
     async fn record_effect_failure(
         &self,
         effect: &EffectId,
-        owner: &str,
+        lease: &LeaseId,
         failure: WorkFailure,
     ) -> Result<(), Fault> {
         self.faults.of_read().await?;
         self.inner
-            .record_effect_failure(effect, owner, failure)
+            .record_effect_failure(effect, lease, failure)
             .await
     }
 
@@ -390,6 +409,7 @@ impl Maintenance for FailingStore {
     }
 
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault> {
+        self.faults.reach().await?;
         self.inner.expire_idempotency(before, limit).await
     }
 
@@ -399,6 +419,7 @@ impl Maintenance for FailingStore {
         before: Timestamp,
         limit: usize,
     ) -> Result<Vec<ListedRun>, Fault> {
+        self.faults.reach().await?;
         self.inner.ended_runs(after, before, limit).await
     }
 
@@ -408,6 +429,7 @@ impl Maintenance for FailingStore {
         tombstone: &str,
         audit: Option<AuditDraft>,
     ) -> Result<(), Fault> {
+        self.faults.reach().await?;
         self.inner.purge_run(run, tombstone, audit).await
     }
 

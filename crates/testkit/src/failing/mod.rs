@@ -6,7 +6,7 @@ mod calls;
 mod listings;
 mod plan;
 
-pub use plan::{Faults, InjectedFault};
+pub use plan::{Faults, InjectedFault, StoreConnection};
 
 use parking_lot::Mutex;
 use std::collections::HashSet;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tandem_store::Fault;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,17 @@ pub enum InjectedFault {
     SlowAfter(u64),
 }
 
+/// Whether a process reaches its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreConnection {
+    Up,
+    /// Every call fails.
+    Down,
+    /// Calls wait until the connection is up again and then take effect, as if the process had been
+    /// paused.
+    Stalled,
+}
+
 /// Chosen per call from a seed, or scripted. After healing, no call fails.
 pub struct Faults {
     rng: Mutex<SmallRng>,
@@ -36,6 +47,7 @@ pub struct Faults {
     /// For every commit after the script.
     always: Option<InjectedFault>,
     disabled: AtomicBool,
+    connection: watch::Sender<StoreConnection>,
     crash: Notify,
     /// How many of a thousand commits get a fault of each kind.
     per_mille: u32,
@@ -49,6 +61,7 @@ impl Faults {
             script: Mutex::default(),
             always: None,
             disabled: AtomicBool::new(false),
+            connection: watch::Sender::new(StoreConnection::Up),
             crash: Notify::new(),
             per_mille,
             crashes,
@@ -71,6 +84,21 @@ impl Faults {
     /// The next commits get these faults, in order.
     pub fn next(&self, faults: impl IntoIterator<Item = InjectedFault>) {
         self.script.lock().extend(faults);
+    }
+
+    pub fn set_connection(&self, connection: StoreConnection) {
+        self.connection.send_replace(connection);
+    }
+
+    /// Returns when a call may reach the store.
+    pub(super) async fn reach(&self) -> Result<(), Fault> {
+        let mut connection = self.connection.subscribe();
+        let reached = connection.wait_for(|now| *now != StoreConnection::Stalled);
+        // The sender is owned by this object, so waiting cannot fail.
+        match reached.await.map(|now| *now) {
+            Ok(StoreConnection::Down) => Err(io_fault()),
+            _ => Ok(()),
+        }
     }
 
     pub fn disable(&self) {
@@ -124,6 +152,7 @@ impl Faults {
 
     /// A read or a lease: succeeds, fails, or yields to other tasks first.
     pub(super) async fn of_read(&self) -> Result<(), Fault> {
+        self.reach().await?;
         if self.is_disabled() {
             return Ok(());
         }
