@@ -12,7 +12,7 @@ use tandem_testkit::{InjectedFault, ScriptedWebhookSender, TargetBehavior, wf};
 use tokio::test;
 
 /// Enough subscriptions for four commits of one expansion.
-const SUBSCRIPTIONS: usize = 100;
+const SUBSCRIPTIONS: usize = 50;
 const EXPANSION_COMMITS: usize = 4;
 
 fn hook(id: &str) -> Webhook {

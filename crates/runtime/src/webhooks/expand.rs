@@ -2,6 +2,9 @@
 //! filled it. One outbox entry per tenant means "there is something to expand". Its commits are
 //! bounded and take the tenant's own turns of the store, so they delay no other tenant.
 //!
+//! The work is never urgent: after a commit the worker pauses for as long as the commit took, so a
+//! busy store spends at most half of its transactions on expansions of one tenant.
+//!
 //! The deliveries of a commit and how far the feed is expanded are written together: a crash at any
 //! point neither loses a delivery nor adds it twice.
 
@@ -16,11 +19,12 @@ use tandem_record::WebhookId;
 use tandem_store::{
     Commit, CommitGuard, Fault, Lease, OutboxChange, OutboxEntry, WebhookChange, WebhookFeed,
 };
+use tokio::time::Instant;
 
 /// Changes after which a commit is complete. The last subscription may add a few more.
-const CHANGES_PER_COMMIT: usize = 64;
+const CHANGES_PER_COMMIT: usize = 32;
 /// Chunks before the worker is released for others.
-const CHUNKS: usize = 64;
+const CHUNKS: usize = 16;
 
 impl Runtime {
     /// Works on a tenant's feed entry that is leased to this process.
@@ -133,9 +137,11 @@ impl ExpansionWorker {
         through: Option<WebhookId>,
     ) -> Result<bool, Fault> {
         commit.webhooks.push(self.progress(chunk_end, through));
+        let started = Instant::now();
         let committed = self.0.commit(commit).await?;
         if committed {
             self.0.runtime.inner.effects.bell.notify_one();
+            tokio::time::sleep(started.elapsed()).await;
         }
         Ok(committed)
     }

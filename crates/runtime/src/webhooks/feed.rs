@@ -13,9 +13,9 @@ use tandem_record::{Event, RunId, Seq, Timestamp, WebhookId, WorkspaceId};
 use tandem_store::{DELIVERY_LOG_LIMIT, Fault, WebhookChange, WebhookFeed};
 
 /// Limit of events in one row of the feed. A decision with more adds several rows.
-const EVENTS_PER_ROW: usize = 32;
+const EVENTS_PER_ROW: usize = EVENTS_PER_CHUNK;
 /// Limit of events in a chunk, and so of its deliveries to one subscription.
-const EVENTS_PER_CHUNK: usize = 64;
+const EVENTS_PER_CHUNK: usize = 32;
 /// Rows that are enough for a chunk: each has at least one event.
 pub(super) const ROWS_PER_CHUNK: usize = EVENTS_PER_CHUNK;
 /// Length above which the feed is shortened: expanding it takes longer than filling it.

@@ -70,8 +70,8 @@ fn delivered(changes: &[WebhookChange]) -> Vec<u64> {
 
 #[test]
 fn chunk_has_a_bounded_number_of_events() {
-    let row = published(&[(0, "a"); 30]);
-    assert_eq!(select(feed(5, &vec![row; 9])).end, 6, "60 events");
+    let row = published(&[(0, "a"); 15]);
+    assert_eq!(select(feed(5, &vec![row; 9])).end, 6, "30 events");
     let large = published(&[(0, "a"); 100]);
     assert_eq!(select(feed(5, &vec![large; 3])).end, 5, "at least one row");
     assert_eq!(Chunk::select(WebhookFeed::default()), Ok(None));
