@@ -17,6 +17,19 @@ const STREAM_RETRY_SECONDS: u64 = 5;
 
 impl Problem {
     /// `scope` says which limit was reached: that of the key, or the total.
+    /// The key of the request has this many connections in use.
+    pub(crate) fn too_many_connections(limit: usize) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limited",
+            format!("{limit} connections of this key are in use; wait until one is free."),
+        )
+        .with("retryAfterMs", STREAM_RETRY_SECONDS * 1000)
+        .with("scope", "key")
+        .with("limit", limit as u64)
+        .with_retry_after(STREAM_RETRY_SECONDS)
+    }
+
     pub(crate) fn too_many_streams(scope: &str, limit: usize) -> Self {
         Self::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -235,6 +248,7 @@ impl From<WebhookError> for Problem {
 impl From<KeyError> for Problem {
     fn from(error: KeyError) -> Self {
         match error {
+            KeyError::IdempotencyKeyUsed => Self::key_in_flight(),
             KeyError::NotFound => Self::not_found("key"),
             KeyError::Inactive => Self::new(StatusCode::CONFLICT, "conflict", to_message(&error)),
             KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
