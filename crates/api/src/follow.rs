@@ -85,7 +85,12 @@ impl Follower {
                 if needed > 0 && room.is_none() {
                     // A stream that waits for room holds no events. It reads them again.
                     drop(events);
-                    self.room = self.pages.hold(&self.tenant, needed, until).await;
+                    tokio::select! {
+                        room = self.pages.hold(&self.tenant, needed, until) => self.room = room,
+                        () = wait_until_stopping(&mut self.stopping) => {
+                            return Ok(FollowUpdate::Draining);
+                        }
+                    }
                     match self.room.is_some() {
                         true => continue,
                         false => return Ok(FollowUpdate::TimedOut),

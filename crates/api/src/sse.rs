@@ -135,6 +135,8 @@ impl<S: EventRenderer> EventStream<S> {
             if self.ended || !out.is_empty() {
                 break;
             }
+            // Everything of the page is handed over.
+            self.page_room = None;
             let flush_at = self.batch.as_ref().and_then(Batch::due);
             let update = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
             match update {
@@ -171,10 +173,10 @@ impl<S: EventRenderer> EventStream<S> {
         rooms.fold(Bytes::from(out), |bytes, room| counted(bytes, room))
     }
 
-    /// Room for the renderer's state and for one rendering of it. `false` if there is none: a reader that
-    /// reconnects continues when others have ended.
+    /// Room for the renderer's state. `false` if there is none: a reader that reconnects continues when
+    /// others have ended.
     async fn make_room_for_state(&mut self) -> bool {
-        let bytes = 2 * self.renderer.state_bytes();
+        let bytes = self.renderer.state_bytes();
         match &self.state_room {
             _ if bytes <= SMALL_PAGE_BYTES => true,
             Some(room) => room.try_grow(bytes),

@@ -251,7 +251,7 @@ impl From<KeyError> for Problem {
             KeyError::IdempotencyKeyUsed => Self::key_in_flight(),
             KeyError::NotFound => Self::not_found("key"),
             KeyError::Inactive => Self::new(StatusCode::CONFLICT, "conflict", to_message(&error)),
-            KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
+            KeyError::AlreadyExpired => Self::invalid("/expiresAt", "is in the past"),
             KeyError::InvalidName => Self::invalid("/workspace", "must have 1 to 256 characters"),
             KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
             KeyError::Fault(fault) => fault.into(),
@@ -273,11 +273,11 @@ impl Problem {
             ),
             Denial::SelfApproval => (
                 "forbidden",
-                "Whoever started a run may not decide this question of it, nor anybody for them.",
+                "The principal that started the run may not decide this question, nor may a delegate of that principal.",
             ),
             Denial::NotDelegated => (
                 "forbidden",
-                "Nobody of that name lets you act in their place now.",
+                "No current delegation lets you act for that principal.",
             ),
         };
         let problem = Self::new(StatusCode::FORBIDDEN, code, message).with("reason", why.as_str());
