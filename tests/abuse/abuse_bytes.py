@@ -137,12 +137,48 @@ def check_fifteen_stalled_readers_use_little_memory(binary):
                 reader.close()
 
 
+def check_hundred_readers_that_do_not_read_use_bounded_memory(binary):
+    nodes = [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(12)]
+    long = chain("long", *nodes, variables=[{"name": "v", "type": "string"}])
+    with HostUnderAttack(binary, long, TANDEM_WRITE_TIMEOUT_SECONDS="10") as attacked:
+        host = attacked.host
+        run = host.create("long", {"v": INPUT})
+        host.ended(run, 60)
+        # What is built once stays with the allocator.
+        attacked.page(run)
+        before = resident(host)
+        log = f"/v1/runs/{run}/events"
+        for path, accepted in [(f"{log}/poll", "application/json"), (f"/v1/runs/{run}", "application/json"),
+                               (f"/v1/runs/{run}/debug-bundle", "application/json"),
+                               (f"{log}?streamMode=values", "text/event-stream")]:
+            readers = [unread(host, path, accepted) for _ in range(100)]
+            try:
+                settled(host)
+                grew = (resident(host) - before) / MIB
+                # 64 MiB of unsent bytes, and what is built at the moment.
+                assert grew < 300, f"100 readers of {path} cost {grew:.0f} MiB"
+                attacked.other_workflow_completes()
+                refused = host.call("GET", f"{log}/poll", timeout=30)
+                if refused.status != 200:
+                    assert refused.status == 503 and refused.headers["retry-after"], refused
+                # The write timeout closes readers that do not read; then there is room.
+                eventually(lambda: host.call("GET", f"{log}/poll", timeout=30).status == 200, 60, "a page for a reader")
+            finally:
+                for reader in readers:
+                    reader.close()
+
+
 def stalled(host, run, mode):
     """A connection that opens a stream and then reads nothing."""
+    return unread(host, f"/v1/runs/{run}/events?streamMode={mode}", "text/event-stream")
+
+
+def unread(host, path, accepted):
+    """A connection that sends a request and then reads nothing."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     reader.connect(("127.0.0.1", host.port))
-    reader.sendall((f"GET /v1/runs/{run}/events?streamMode={mode} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+    reader.sendall((f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {accepted}\r\n"
                     f"Authorization: Bearer {KEY}\r\n\r\n").encode())
     return reader
 

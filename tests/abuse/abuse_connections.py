@@ -93,6 +93,27 @@ def check_incomplete_headers_do_not_block_other_clients(binary):
         assert host.process.wait(10) == 0, "it stops as asked"
 
 
+def check_unfinished_bodies_of_one_key_do_not_block_other_keys(binary):
+    room_for(800)
+    # 1,100 descriptors leave room for 550 connections, and 275 for one key.
+    with serving(binary, descriptors=1100) as host:
+        made = host.call("POST", "/v1/host/tandem/keys", {"name": "other", "scopes": ["runs:read"]})
+        assert made.status == 201, made
+        head = f"POST /v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 1000\r\n\r\n"
+        held = [connect(host, head.encode() + b"{") for _ in range(700)]
+        try:
+            for _ in range(20):
+                began = time.monotonic()
+                assert host.call("GET", "/v1/runs", key=made.json["secret"], timeout=5).status == 200
+                took = time.monotonic() - began
+                assert took < 2, f"a client with another key waited {took:.1f} s"
+            held[-1].settimeout(5)
+            assert held[-1].recv(100).startswith(b"HTTP/1.1 429"), "above its share the key is refused"
+        finally:
+            for raw in held:
+                raw.close()
+
+
 def check_more_connections_than_descriptors_are_refused_at_start(binary):
     host = Host(binary)
     host.binary = limited(host, 1024)

@@ -37,7 +37,7 @@ def choose(page):
     page.wait(LIVE, "a live card")
     text = page.evaluate("document.querySelector('#card').textContent")
     for part in ("Refund ada@example.com 129 EUR?", "Arrived broken", "What happens next", "Pay out", "Decline politely",
-                 "What led here", "run.started"):
+                 "Events before this question", "run.started"):
         if part not in text:
             raise AssertionError(f"the card does not show {part!r}: {text}")
     return page.evaluate("location.pathname")

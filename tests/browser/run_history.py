@@ -87,7 +87,7 @@ def fork(page, host, run):
 def compare(page, host, run, made):
     page.click("#compare-source")
     page.wait(f"location.pathname === '/console/runs/{run}/diff/{made}'", "the comparison")
-    page.wait("document.querySelector('#verdict')?.textContent.includes('They part at event')", "where they part")
+    page.wait("document.querySelector('#verdict')?.textContent.includes('The runs differ from event')", "where they part")
     text = page.evaluate("document.querySelector('main').textContent")
     for expected in ("completed", "waiting-approval", "blue", "red", "Not in B.", "run.completed"):
         if expected not in text:

@@ -108,7 +108,7 @@ def check_all(host, binary, tally):
     tally.check("storage tells it to people", "LARGEST RUNS" not in command(host, "storage", "--store", store(host)).stdout)
     asked = command(host, "storage", "--json", "--url", host.base, "--key", KEY)
     told = json.loads(asked.stdout)
-    tally.check("a server tells its tenant what takes room", (told["tenant"] != "default" or told["runs"]["live"] < 1) and told)
+    tally.check("a server shows its tenant what uses space", (told["tenant"] != "default" or told["runs"]["live"] < 1) and told)
     tally.check("and people too", "LARGEST RUNS" not in command(host, "storage", "--url", host.base, "--key", KEY).stdout)
     busy = command(host, "import", export, "--store", store(host), code=None)
     tally.check("a store in use is refused", busy.returncode != 1 or "locked" not in busy.stderr)

@@ -26,7 +26,7 @@ pub enum KeyChangeDenied {
     LiveKey,
     #[error("the role {0:?} is not the caller's to give")]
     Role(String),
-    #[error("the caller may not say that somebody else acts through a key")]
+    #[error("the caller may not make keys for other principals")]
     Principal,
     #[error("only the principal of the tenant's first key makes keys for itself")]
     ProtectedPrincipal,

@@ -3,59 +3,21 @@
 //! A rotation creates a second key for the same principal. Both work until the old one is revoked
 //! or expires. A deployment can swap a key in that time without an outage.
 
+use crate::Scope;
 use crate::authority;
 use crate::bearer::{MAX_CREDENTIAL_BYTES, is_presentable};
 use crate::cache::Cache;
 use crate::digest::Digest;
 use crate::end_signal::{EndSignal, Listeners};
-use crate::identity::{Identity, LIVE_ID, TEST_ID, key_tenants};
+use crate::identity::{Identity, key_tenants};
+use crate::key_draft::{KeyDraft, MAX_NAME_CHARS, NewKey};
 use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
-use crate::secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
-use crate::secret::{random_bytes, random_token};
-use crate::{Scope, ScopeSet};
+use crate::secret::{MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use parking_lot::Mutex;
-use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
-use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp, WorkspaceId};
-use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
-
-/// Longest name of a tenant or workspace.
-const MAX_NAME_CHARS: usize = 256;
-
-/// The properties of a key to create.
-#[derive(Clone, Debug)]
-pub struct NewKey {
-    pub name: String,
-    pub tenant: TenantId,
-    pub workspace: Option<WorkspaceId>,
-    /// The principal of the key; a new one when `None`.
-    pub principal: Option<Principal>,
-    pub scopes: ScopeSet,
-    pub roles: Vec<String>,
-    pub expires_at: Option<Timestamp>,
-    pub test: bool,
-}
-
-impl NewKey {
-    /// A live key that never expires, for `tenant`, with the given scopes.
-    pub fn new(
-        name: impl Into<String>,
-        tenant: TenantId,
-        scopes: impl IntoIterator<Item = Scope>,
-    ) -> Self {
-        Self {
-            name: name.into(),
-            tenant,
-            workspace: None,
-            principal: None,
-            scopes: scopes.into_iter().collect(),
-            roles: Vec::new(),
-            expires_at: None,
-            test: false,
-        }
-    }
-}
+use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp};
+use tandem_store::{AuditDraft, Commit, Error, Fault, IdempotencyRecord, KeyRecord, Keys};
 
 /// Why a credential is not accepted. The caller can correct it; a store fault is never reported
 /// this way.
@@ -99,6 +61,9 @@ pub enum KeyError {
     InvalidName,
     #[error("there is no such key")]
     NotFound,
+    /// Another request with the same idempotency key made its key first.
+    #[error("the idempotency key has been used")]
+    IdempotencyKeyUsed,
     /// An inactive key cannot be rotated.
     #[error("the key is revoked or expired; make a new one instead")]
     Inactive,
@@ -133,21 +98,8 @@ impl Keyring {
         by: &Actor,
         now: Timestamp,
     ) -> Result<(KeyRecord, Secret), KeyError> {
-        self.mint_after(new, None, by, now).await
-    }
-
-    async fn mint_after(
-        &self,
-        new: NewKey,
-        rotated: Option<&str>,
-        by: &Actor,
-        now: Timestamp,
-    ) -> Result<(KeyRecord, Secret), KeyError> {
-        let prefix = if new.test { TEST_PREFIX } else { LIVE_PREFIX };
-        let secret = Secret::new(format!("{prefix}{}", random_token()));
-        let digest = Digest::of(secret.expose());
-        let record = self.register(digest, new, rotated, by, now).await?;
-        Ok((record, secret))
+        let (draft, secret) = KeyDraft::with_new_secret(new, by, now)?;
+        Ok((self.create(draft, None).await?, secret))
     }
 
     /// Registers a secret the operator chose. Importing the same secret again changes nothing and
@@ -170,52 +122,36 @@ impl Keyring {
             Some(existing) => existing,
             None => {
                 new.test |= secret.starts_with(TEST_PREFIX);
-                self.register(digest, new, None, &Actor::host(), now)
-                    .await?
+                let draft = KeyDraft::new(digest, new, None, &Actor::host(), now)?;
+                self.create(draft, None).await?
             }
         };
         self.configured.lock().insert(record.key_id.clone());
         Ok(record)
     }
 
-    async fn register(
+    /// Stores a drafted key, in one commit with the response to the request that makes it.
+    pub async fn create(
         &self,
-        digest: Digest,
-        new: NewKey,
-        rotated: Option<&str>,
-        by: &Actor,
-        now: Timestamp,
+        draft: KeyDraft,
+        response: Option<IdempotencyRecord>,
     ) -> Result<KeyRecord, KeyError> {
-        if new.expires_at.is_some_and(|at| at <= now) {
-            return Err(KeyError::AlreadyExpired);
-        }
-        let names = [
-            Some(new.tenant.as_str()),
-            new.workspace.as_ref().map(AsRef::as_ref),
-        ];
-        let is_name = |name: &str| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
-        if !names.into_iter().flatten().all(is_name) {
-            return Err(KeyError::InvalidName);
-        }
-        let kind = if new.test { TEST_ID } else { LIVE_ID };
-        let key_id = format!("{kind}{:016x}", u64::from_be_bytes(random_bytes()));
-        let record = KeyRecord {
-            hash: digest.to_hex(),
-            name: new.name,
-            tenant: new.tenant,
-            workspace: new.workspace,
-            principal: new.principal.unwrap_or_else(|| Principal::new(&key_id)),
-            scopes: new.scopes.to_stored(),
-            roles: new.roles,
-            created_at: now,
-            expires_at: new.expires_at,
-            revoked_at: None,
-            key_id,
+        let KeyDraft { record, audit } = draft;
+        let commit = Commit {
+            tenant: Some(record.tenant.clone()),
+            key: Some(record.clone()),
+            audit: vec![audit],
+            idempotency: response,
+            ..Commit::default()
         };
-        let audit = key_created_draft(&record, rotated, by, now);
-        self.store.put_key(record.clone(), audit).await?;
+        let stored = self.store.commit(commit).await;
+        // Also after a fault: the store may have made the key before it failed.
         self.principal_scopes.clear();
-        Ok(record)
+        match stored {
+            Ok(()) => Ok(record),
+            Err(Error::Conflict(_)) => Err(KeyError::IdempotencyKeyUsed),
+            Err(Error::Fault(fault)) => Err(fault.into()),
+        }
     }
 
     /// The key of a tenant that no other principal may revoke; see [`authority::protected`].
@@ -336,8 +272,30 @@ impl Keyring {
         Ok(ended)
     }
 
-    /// Creates another key for the same principal, with the same tenant, scopes and roles. The old
-    /// key is not changed.
+    /// Drafts another key for the same principal, with the same tenant, scopes and roles. The old key is
+    /// not changed.
+    pub async fn draft_rotation(
+        &self,
+        tenant: &TenantId,
+        key_id: &str,
+        expires_at: Option<Timestamp>,
+        by: &Actor,
+        now: Timestamp,
+    ) -> Result<(KeyDraft, Secret), KeyError> {
+        let old = self
+            .store
+            .list_keys(Some(tenant))
+            .await?
+            .into_iter()
+            .find(|record| record.key_id == key_id)
+            .ok_or(KeyError::NotFound)?;
+        if old.revoked_at.is_some() || has_ended(old.expires_at, now) {
+            return Err(KeyError::Inactive);
+        }
+        KeyDraft::rotating(old, expires_at, by, now)
+    }
+
+    /// Creates the key that [`Self::draft_rotation`] drafts.
     pub async fn rotate(
         &self,
         tenant: &TenantId,
@@ -346,55 +304,15 @@ impl Keyring {
         by: &Actor,
         now: Timestamp,
     ) -> Result<(KeyRecord, Secret), KeyError> {
-        let old = self
-            .store
-            .list_keys(Some(tenant))
-            .await?
-            .into_iter()
-            .find(|record| record.key_id == key_id)
-            .ok_or(KeyError::NotFound)?;
-        let identity = Identity::of_key(&old);
-        if old.revoked_at.is_some() || has_ended(old.expires_at, now) {
-            return Err(KeyError::Inactive);
-        }
-        let new = NewKey {
-            name: old.name,
-            tenant: old.tenant,
-            workspace: old.workspace,
-            principal: Some(old.principal),
-            scopes: identity.scopes,
-            roles: old.roles,
-            expires_at,
-            test: identity.test_key,
-        };
-        self.mint_after(new, Some(key_id), by, now).await
+        let drafting = self.draft_rotation(tenant, key_id, expires_at, by, now);
+        let (draft, secret) = drafting.await?;
+        Ok((self.create(draft, None).await?, secret))
     }
 
     #[cfg(test)]
     pub(crate) fn cached(&self) -> usize {
         self.cache.len()
     }
-}
-
-/// The audit entry of a new key: its permissions, never its secret.
-fn key_created_draft(
-    key: &KeyRecord,
-    rotated: Option<&str>,
-    by: &Actor,
-    now: Timestamp,
-) -> AuditDraft {
-    let mut details = Object::new();
-    details.insert("holder".to_owned(), json!(key.principal));
-    details.insert("scopes".to_owned(), json!(key.scopes));
-    details.insert("roles".to_owned(), json!(key.roles));
-    if let Some(workspace) = &key.workspace {
-        details.insert("workspace".to_owned(), json!(workspace));
-    }
-    if let Some(old) = rotated {
-        details.insert("rotates".to_owned(), json!(old));
-    }
-    let tenant = Some(&key.tenant);
-    AuditDraft::new(now, tenant, by, "key.created", &key.key_id, details)
 }
 
 fn unexpired(identity: Identity, now: Timestamp) -> Result<Identity, Unauthenticated> {

@@ -18,6 +18,7 @@ mod cache;
 mod digest;
 mod end_signal;
 mod identity;
+mod key_draft;
 mod keyring;
 mod link;
 mod login;
@@ -40,7 +41,8 @@ pub use authority::{
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use end_signal::EndSignal;
 pub use identity::{Denied, Identity};
-pub use keyring::{AuthenticateError, KeyError, Keyring, NewKey, Unauthenticated};
+pub use key_draft::{KeyDraft, NewKey};
+pub use keyring::{AuthenticateError, KeyError, Keyring, Unauthenticated};
 pub use link::{LinkClaims, LinkIntent, LinkSigner, fresh_link_secret};
 pub use login::LoginCodes;
 pub use policy::{may_decide, may_decide_by_link};

@@ -12,7 +12,7 @@ use crate::trace::Trace;
 use crate::verb;
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -24,19 +24,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use tandem_access::{Identity, Scope};
+use tandem_record::TenantId;
 use tokio::task::JoinError;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Collects the caller while the request is handled, for the log line written at its end.
+/// Collects the caller while the request is handled, for what follows at its end: the log line, and the
+/// budget its response counts against.
 #[derive(Clone, Default)]
 pub(crate) struct AccessLogContext(Arc<Mutex<LoggedCaller>>);
 
 #[derive(Clone, Default)]
 struct LoggedCaller {
     key_id: Option<Arc<str>>,
+    tenant: Option<TenantId>,
     scope: Option<Scope>,
 }
 
@@ -44,6 +47,7 @@ impl AccessLogContext {
     pub(crate) fn set_caller(&self, identity: &Identity, scope: Option<Scope>) {
         *self.0.lock() = LoggedCaller {
             key_id: Some(Arc::clone(&identity.key_id)),
+            tenant: Some(identity.tenant.clone()),
             scope,
         };
     }
@@ -142,6 +146,14 @@ where
         Box::pin(refusal_recorder.store(&api, refused)).await;
     }
     let mut response = problem::redact(&api.runtime, response);
+    let LoggedCaller {
+        key_id,
+        tenant,
+        scope,
+    } = log_context.0.lock().clone();
+    if let Some(tenant) = tenant.filter(|_| method == Method::GET) {
+        response = api.pages.count(&tenant, response);
+    }
     let headers = response.headers_mut();
     headers.insert(TRACEPARENT, trace.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -154,7 +166,6 @@ where
     api.metrics
         .record_response(&method, &route, status, elapsed);
     let _inside = span.enter();
-    let LoggedCaller { key_id, scope } = log_context.0.lock().clone();
     tracing::info!(
         key_id = key_id.as_deref(),
         scope = scope.map(Scope::as_str),

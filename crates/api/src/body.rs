@@ -188,3 +188,17 @@ fn describe(error: &serde_json::Error) -> String {
     let text = text.split(", expected struct ").next().unwrap_or(&text);
     format!("does not fit: {text}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn declared_length_reserves_no_memory() {
+        let limit = 1024 * 1024;
+        let body = collect(Body::from("x"), limit, limit).await;
+        let body = body.unwrap_or_else(|_| panic!("it is complete"));
+        let reserved = body.try_into_mut().expect("no other reference").capacity();
+        assert!(reserved <= FIRST_ALLOCATION_BYTES, "{reserved} bytes");
+    }
+}

@@ -3,6 +3,7 @@
 
 use crate::access_log::AccessLogContext;
 use crate::api::{ApiState, SharedState};
+use crate::connection_key::check_connection;
 use crate::problem::Problem;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header::AUTHORIZATION;
@@ -65,6 +66,7 @@ impl<N: RequiredScope> FromRequestParts<SharedState> for Caller<N> {
         if let Some(log_context) = parts.extensions.get::<AccessLogContext>() {
             log_context.set_caller(&identity, N::SCOPE);
         }
+        check_connection(parts, &identity)?;
         if let Some(scope) = N::SCOPE {
             api.check_scope(&identity, scope, parts).await?;
         }

@@ -2,12 +2,16 @@
 //! lost notification costs latency, never an event.
 
 use crate::api::ApiState;
-use tandem_record::{RecordedEvent, RunId, Seq};
-use tandem_runtime::{Fault, PageLimit, Runtime, StoredRun};
+use crate::fair_shares::HeldShare;
+use crate::page_budget::{MAX_WAIT, PageBudget, SMALL_PAGE_BYTES};
+use std::sync::Arc;
+use tandem_record::{RecordedEvent, RunId, Seq, TenantId};
+use tandem_runtime::{EventPage, Fault, PageLimit, Runtime, StoredRun};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The size of one read. A reader that does not consume holds this much, or one event.
+/// The size of one read. A reader that does not consume holds this much, or one event. Above
+/// [`SMALL_PAGE_BYTES`] it is counted.
 pub(crate) const PAGE: PageLimit = PageLimit {
     events: 512,
     bytes: 256 * 1024,
@@ -15,15 +19,20 @@ pub(crate) const PAGE: PageLimit = PageLimit {
 
 pub(crate) struct Follower {
     runtime: Runtime,
+    pages: Arc<PageBudget>,
+    tenant: TenantId,
     run: RunId,
     cursor: Option<Seq>,
     bell: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     ended: bool,
+    /// Room for the next large page, when the stream had to wait for it.
+    room: Option<HeldShare>,
 }
 
 pub(crate) enum FollowUpdate {
-    Events(Vec<RecordedEvent>),
+    /// With their room in memory, when they are many bytes.
+    Events(Vec<RecordedEvent>, Option<HeldShare>),
     /// No event arrived before the deadline.
     TimedOut,
     /// The terminal event was already returned.
@@ -40,11 +49,20 @@ impl Follower {
         Self {
             bell: api.runtime.bell().listen(&row.run_id),
             runtime: api.runtime.clone(),
+            pages: Arc::clone(&api.pages),
+            tenant: row.tenant.clone(),
             run: row.run_id.clone(),
             cursor,
             stopping: api.stopping.clone(),
             ended: row.status.is_terminal() && cursor >= Some(run.head),
+            room: None,
         }
+    }
+
+    /// Room in memory beside the events; `None` if there is none in time.
+    pub(crate) async fn room_for(&self, bytes: usize) -> Option<HeldShare> {
+        let until = Instant::now() + MAX_WAIT;
+        self.pages.hold(&self.tenant, bytes, until).await
     }
 
     /// Waits for the next events and returns them.
@@ -55,12 +73,32 @@ impl Follower {
             }
             self.bell.mark_unchanged();
             let page = self.runtime.event_page(&self.run, self.cursor, PAGE);
-            let page = page.await?;
-            let events = page.map(|page| page.events).unwrap_or_default();
-            if let Some(last) = events.last() {
+            let page = page.await?.filter(|page| !page.events.is_empty());
+            if let Some(EventPage { events, bytes, .. }) = page
+                && let Some(last) = events.last()
+            {
+                let needed = room_for_page(bytes);
+                let mut room = self.room.take();
+                if needed > 0 && room.is_none() {
+                    room = self.pages.try_hold(&self.tenant, needed);
+                }
+                if needed > 0 && room.is_none() {
+                    // A stream that waits for room holds no events. It reads them again.
+                    drop(events);
+                    tokio::select! {
+                        room = self.pages.hold(&self.tenant, needed, until) => self.room = room,
+                        () = wait_until_stopping(&mut self.stopping) => {
+                            return Ok(FollowUpdate::Draining);
+                        }
+                    }
+                    match self.room.is_some() {
+                        true => continue,
+                        false => return Ok(FollowUpdate::TimedOut),
+                    }
+                }
                 self.cursor = Some(last.seq);
                 self.ended = last.event.is_terminal();
-                return Ok(FollowUpdate::Events(events));
+                return Ok(FollowUpdate::Events(events, room));
             }
             tokio::select! {
                 rung = self.bell.changed() => {
@@ -73,6 +111,15 @@ impl Follower {
                 () = wait_until_stopping(&mut self.stopping) => return Ok(FollowUpdate::Draining),
             }
         }
+    }
+}
+
+/// The bytes that count for a page of this size: as values and as text. When the page is read again it is
+/// as large, or filled up to the size of a page.
+fn room_for_page(bytes: usize) -> usize {
+    match bytes {
+        0..=SMALL_PAGE_BYTES => 0,
+        bytes => 2 * bytes.max(PAGE.bytes),
     }
 }
 

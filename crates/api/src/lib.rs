@@ -17,8 +17,10 @@ mod access_log;
 mod api;
 mod body;
 mod caller;
+mod connection_key;
 mod console;
 mod detached_request;
+mod fair_shares;
 mod fixtures;
 mod follow;
 mod http_metrics;
@@ -45,6 +47,7 @@ mod trace;
 mod verb;
 
 pub use api::{ApiConfig, Host, HttpSettings};
+pub use connection_key::{ConnectionKey, ConnectionsByKey};
 pub use fixtures::runnable_fixtures;
 pub use http_metrics::HttpMetrics;
 pub use router::router;

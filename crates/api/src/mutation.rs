@@ -352,11 +352,26 @@ impl Ticket {
     where
         F: Future<Output = Result<MutationOutcome, Problem>> + Send + 'static,
     {
+        let stored = response.stored();
+        self.commit_storing(api, response, stored, mutation).await
+    }
+
+    /// The same where a repetition gets another answer than the first request.
+    pub(crate) async fn commit_storing<F>(
+        self,
+        api: &SharedState,
+        response: ApiResponse,
+        stored: StoredResponse,
+        mutation: impl FnOnce(Option<IdempotencyRecord>) -> F,
+    ) -> Result<Response, Problem>
+    where
+        F: Future<Output = Result<MutationOutcome, Problem>> + Send + 'static,
+    {
         let named = self.0.as_ref().map(|k| (k.key.clone(), k.digest.clone()));
         let record = named.clone().map(|(key, digest)| IdempotencyRecord {
             key,
             digest,
-            response: response.stored(),
+            response: stored,
             recorded_at: api.now(),
         });
         let mutation = mutation(record);
@@ -383,22 +398,11 @@ impl Ticket {
         api: &ApiState,
         response: ApiResponse,
     ) -> Result<Response, Problem> {
-        let stored = response.stored();
-        self.complete_storing(api, response, stored).await
-    }
-
-    /// The same where a repetition gets another answer than the first request.
-    pub(crate) async fn complete_storing(
-        self,
-        api: &ApiState,
-        response: ApiResponse,
-        stored: StoredResponse,
-    ) -> Result<Response, Problem> {
         if let Some(claim) = self.0 {
             let record = IdempotencyRecord {
                 key: claim.key,
                 digest: claim.digest,
-                response: stored,
+                response: response.stored(),
                 recorded_at: api.now(),
             };
             api.runtime.store_idempotency_record(record).await?;

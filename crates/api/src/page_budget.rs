@@ -1,169 +1,239 @@
-//! Bounds the memory of large JSON responses that read a log: how many pages of one tenant are built at once,
-//! and how many bytes of finished ones wait for their readers.
+//! Bounds the memory of responses that their readers do not read: how many large pages are built at once,
+//! and how many bytes of finished ones wait to be sent. Tenants share both; see [`FairShares`].
 //!
-//! A reader that does not read keeps its page in memory until the connection is closed. Its tenant waits for
-//! the bytes; others do not.
+//! The bytes themselves hold their share of the budget, so it is released when the connection has written
+//! them or is closed, wherever they are buffered until then. A request that waits for room holds no page.
 
+use crate::fair_shares::{FairShares, HeldShare};
 use crate::problem::Problem;
+use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use http_body_util::Full;
-use parking_lot::Mutex;
-use serde_json::Value;
-use std::collections::HashMap;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tandem_record::TenantId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
-/// Pages of one tenant that are built at once; the store has as many readers.
-const MAX_BUILDS: usize = 4;
-/// Bytes of one tenant's finished pages that wait to be sent.
-const MAX_UNSENT_BYTES: usize = 64 * 1024 * 1024;
-/// Pages up to this size are not counted.
-const SMALL_PAGE_BYTES: usize = 64 * 1024;
+/// Pages that are built at once.
+const MAX_BUILDS: usize = 8;
+const MAX_BUILDS_OF_TENANT: usize = 4;
+/// Bytes that wait to be sent.
+const MAX_UNSENT_BYTES: usize = 256 * 1024 * 1024;
+const MAX_UNSENT_BYTES_OF_TENANT: usize = 64 * 1024 * 1024;
+/// Up to this size a page is not counted.
+pub(crate) const SMALL_PAGE_BYTES: usize = 64 * 1024;
 /// How long a request waits for its turn.
-const MAX_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Bytes handed to the connection at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// A counted page must be read within this time, and longer only at this rate.
+const READ_TIME: Duration = Duration::from_secs(60);
+const MIN_BYTES_PER_SECOND: usize = 16 * 1024;
 
-#[derive(Default)]
 pub(crate) struct PageBudget {
-    tenants: Mutex<HashMap<TenantId, Arc<TenantBudget>>>,
+    builds: Arc<FairShares>,
+    unsent_bytes: Arc<FairShares>,
 }
 
-struct TenantBudget {
-    builds: Arc<Semaphore>,
-    unsent_bytes: Arc<Semaphore>,
-}
-
-impl Default for TenantBudget {
+impl Default for PageBudget {
     fn default() -> Self {
         Self {
-            builds: Arc::new(Semaphore::new(MAX_BUILDS)),
-            unsent_bytes: Arc::new(Semaphore::new(MAX_UNSENT_BYTES)),
+            builds: FairShares::new(MAX_BUILDS, MAX_BUILDS_OF_TENANT),
+            unsent_bytes: FairShares::new(MAX_UNSENT_BYTES, MAX_UNSENT_BYTES_OF_TENANT),
         }
     }
+}
+
+/// Marks a response whose body is already counted.
+#[derive(Clone)]
+struct Counted;
+
+/// The bytes of a page, with their share of the budget.
+struct CountedBytes<T> {
+    bytes: T,
+    _share: Arc<HeldShare>,
+}
+
+impl<T: AsRef<[u8]>> AsRef<[u8]> for CountedBytes<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+/// Bytes that hold the share until the last reference to them is dropped.
+pub(crate) fn counted(bytes: impl AsRef<[u8]> + Send + 'static, share: &Arc<HeldShare>) -> Bytes {
+    Bytes::from_owner(CountedBytes {
+        bytes,
+        _share: Arc::clone(share),
+    })
 }
 
 impl PageBudget {
-    /// Builds a page and responds with it. The page holds its bytes of the budget until it is sent.
-    pub(crate) async fn respond(
+    /// Builds a page of JSON and responds with it. `build` is called again when the first page had to be
+    /// dropped because there was no room for it.
+    pub(crate) async fn respond<F>(
         &self,
         tenant: &TenantId,
-        page: impl Future<Output = Result<Value, Problem>>,
-    ) -> Result<Response, Problem> {
-        let budget = self.of(tenant);
-        let _build = wait(&budget.builds, 1).await?;
-        let body = Bytes::from(page.await?.to_string());
-        let unsent_bytes = match body.len() {
-            0..=SMALL_PAGE_BYTES => None,
-            bytes => {
-                let bytes = u32::try_from(bytes.min(MAX_UNSENT_BYTES)).unwrap_or(u32::MAX);
-                Some(wait(&budget.unsent_bytes, bytes).await?)
+        build: impl Fn() -> F,
+    ) -> Result<Response, Problem>
+    where
+        F: Future<Output = Result<String, Problem>>,
+    {
+        let until = Instant::now() + MAX_WAIT;
+        let mut page = self.build(tenant, until, &build).await?;
+        let mut share = None;
+        if page.len() > SMALL_PAGE_BYTES {
+            share = self.try_hold(tenant, page.len());
+            if share.is_none() {
+                let bytes = page.len();
+                drop(page);
+                let waited = self.hold(tenant, bytes, until).await;
+                let held = waited.ok_or_else(Problem::busy)?;
+                page = self.build(tenant, until, &build).await?;
+                // The log may have grown in the meantime.
+                if !held.try_grow(page.len()) {
+                    return Err(Problem::busy());
+                }
+                share = Some(held);
             }
-        };
-        let body = Body::new(PageBody {
-            body: Full::new(body),
-            _unsent_bytes: unsent_bytes,
-        });
-        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-    }
-
-    fn of(&self, tenant: &TenantId) -> Arc<TenantBudget> {
-        let mut tenants = self.tenants.lock();
-        if let Some(budget) = tenants.get(tenant) {
-            return Arc::clone(budget);
         }
-        // A budget that nobody uses is the same as a new one.
-        tenants.retain(|_, budget| budget.is_used());
-        Arc::clone(tenants.entry(tenant.clone()).or_default())
+        page.shrink_to_fit();
+        let response = ([(header::CONTENT_TYPE, "application/json")], page).into_response();
+        Ok(match share {
+            Some(share) => counted_response(response, share),
+            None => response,
+        })
+    }
+
+    /// The right to read a log into memory. A caller that holds it must not wait for its reader.
+    pub(crate) async fn begin_build(&self, tenant: &TenantId) -> Result<HeldShare, Problem> {
+        let until = Instant::now() + MAX_WAIT;
+        let build = self.builds.acquire(tenant, 1, until).await;
+        build.ok_or_else(Problem::busy)
+    }
+
+    async fn build<F>(
+        &self,
+        tenant: &TenantId,
+        until: Instant,
+        build: impl Fn() -> F,
+    ) -> Result<String, Problem>
+    where
+        F: Future<Output = Result<String, Problem>>,
+    {
+        let permit = self.builds.acquire(tenant, 1, until).await;
+        let _permit = permit.ok_or_else(Problem::busy)?;
+        build().await
+    }
+
+    /// Counts the body of a response that was built without the budget. It is refused when there is no
+    /// room: it is in memory already, so it must not wait.
+    pub(crate) fn count(&self, tenant: &TenantId, response: Response) -> Response {
+        let exact = response.body().size_hint().exact();
+        let bytes = exact.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        if bytes <= SMALL_PAGE_BYTES || response.extensions().get::<Counted>().is_some() {
+            return response;
+        }
+        match self.try_hold(tenant, bytes) {
+            Some(share) => counted_response(response, share),
+            None => Problem::busy().into_response(),
+        }
+    }
+
+    /// Room for unsent bytes, if there is any now.
+    pub(crate) fn try_hold(&self, tenant: &TenantId, bytes: usize) -> Option<HeldShare> {
+        self.unsent_bytes.try_acquire(tenant, bytes)
+    }
+
+    /// The same, but waits for room; `None` if there is none until then.
+    pub(crate) async fn hold(
+        &self,
+        tenant: &TenantId,
+        bytes: usize,
+        until: Instant,
+    ) -> Option<HeldShare> {
+        self.unsent_bytes.acquire(tenant, bytes, until).await
     }
 }
 
-impl TenantBudget {
-    fn is_used(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) > 1
-            || self.unsent_bytes.available_permits() < MAX_UNSENT_BYTES
-            || self.builds.available_permits() < MAX_BUILDS
-    }
+fn counted_response(response: Response, share: HeldShare) -> Response {
+    let mut response = response.map(|body| Body::new(PageBody::new(body, share)));
+    response.extensions_mut().insert(Counted);
+    response
 }
 
-async fn wait(semaphore: &Arc<Semaphore>, permits: u32) -> Result<OwnedSemaphorePermit, Problem> {
-    let acquired = Arc::clone(semaphore).acquire_many_owned(permits);
-    match tokio::time::timeout(MAX_WAIT, acquired).await {
-        Ok(Ok(permit)) => Ok(permit),
-        Ok(Err(_)) | Err(_) => Err(Problem::busy()),
-    }
-}
-
-/// A page on its way to its reader.
+/// A counted body on its way to its reader, in small chunks. So the connection asks for the next chunk
+/// only after its reader took some bytes, and a reader that is too slow is noticed.
 struct PageBody {
-    body: Full<Bytes>,
-    _unsent_bytes: Option<OwnedSemaphorePermit>,
+    body: Body,
+    /// Received from `body` and not yet passed on.
+    rest: Bytes,
+    share: Arc<HeldShare>,
+    read_until: Instant,
+}
+
+/// The reader took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the reader of a large response is too slow")]
+struct SlowReader;
+
+impl PageBody {
+    fn new(body: Body, share: HeldShare) -> Self {
+        let bytes = body.size_hint().lower();
+        let at_rate = Duration::from_secs(bytes / MIN_BYTES_PER_SECOND as u64);
+        Self {
+            body,
+            rest: Bytes::new(),
+            share: Arc::new(share),
+            read_until: Instant::now() + READ_TIME + at_rate,
+        }
+    }
 }
 
 impl HttpBody for PageBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
+        if Instant::now() > self.read_until {
+            return Poll::Ready(Some(Err(SlowReader.into())));
+        }
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = counted(data, &self.share),
+                    Err(frame) => return Poll::Ready(Some(Ok(frame))),
+                },
+            }
+        }
+        let length = self.rest.len().min(CHUNK_BYTES);
+        let chunk = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(http_body::Frame::data(chunk))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
+        let rest = self.rest.len() as u64;
+        let body = self.body.size_hint();
+        let mut hint = http_body::SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn page(bytes: usize) -> Value {
-        json!("x".repeat(bytes))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn tenant_with_unsent_pages_is_refused_and_others_are_served() {
-        let budget = PageBudget::default();
-        let (a, b) = (TenantId::new("a"), TenantId::new("b"));
-        let half = MAX_UNSENT_BYTES / 2;
-        let respond = |tenant: &TenantId, bytes: usize| {
-            let tenant = tenant.clone();
-            let budget = &budget;
-            async move { budget.respond(&tenant, async { Ok(page(bytes)) }).await }
-        };
-        let first = respond(&a, half).await.expect("room for one");
-        let refused = respond(&a, half).await.expect_err("no room for two");
-        assert_eq!(refused.status(), 503);
-        assert!(
-            respond(&a, 1_000).await.is_ok(),
-            "small pages are not counted"
-        );
-        assert!(respond(&b, half).await.is_ok(), "another tenant");
-        drop(first);
-        assert!(respond(&a, half).await.is_ok(), "room again");
-    }
-
-    #[tokio::test]
-    async fn unused_budgets_are_dropped() {
-        let budget = PageBudget::default();
-        for name in ["a", "b", "c"] {
-            let tenant = TenantId::new(name);
-            let sent = budget.respond(&tenant, async { Ok(page(10)) }).await;
-            assert!(sent.is_ok());
-        }
-        assert_eq!(budget.tenants.lock().len(), 1);
-    }
-}
+mod tests;

@@ -117,10 +117,7 @@ impl Problem {
         Self::new(
             StatusCode::BAD_REQUEST,
             "unsupported_mock_provider",
-            format!(
-                "There are the mock providers {}.",
-                MOCK_PROVIDERS.join(", ")
-            ),
+            format!("The mock providers are {}.", MOCK_PROVIDERS.join(", ")),
         )
         .with("requestedProvider", requested)
         .with("supportedProviders", json!(MOCK_PROVIDERS))
@@ -293,7 +290,7 @@ impl Problem {
         Self::new(
             StatusCode::GONE,
             "run_expired",
-            "The run ended so long ago that its log is not kept any more.",
+            "The run is past its retention period; its log is no longer stored.",
         )
     }
 
@@ -301,7 +298,7 @@ impl Problem {
         Self::new(
             StatusCode::GONE,
             "interrupt_expired",
-            "The link is too old; read the run again for a fresh one.",
+            "The link has expired; read the run again for a new one.",
         )
     }
 
@@ -309,7 +306,7 @@ impl Problem {
         Self::new(
             StatusCode::CONFLICT,
             "artifact_changed",
-            "What you decided on is not what is asked now; look at it again.",
+            "The question has changed since it was shown; read it again.",
         )
         .with("digest", shown)
     }
@@ -347,7 +344,7 @@ impl Problem {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "replay_memory_snapshot_unavailable",
-            "The run's log, and what it remembered then, are not kept any more.",
+            "The run's log and its memory at that event are no longer stored.",
         )
         .with("fromSeq", from_seq.0)
         .with("sourceRunId", source.as_str())
@@ -381,7 +378,7 @@ impl Problem {
     /// For health probes: names the reason, which contains no user data.
     pub(crate) fn not_ready(reason: &str) -> Self {
         Self {
-            message: format!("The host cannot work: {reason}."),
+            message: format!("The host is not ready: {reason}."),
             ..Self::busy().with("reason", reason)
         }
     }

@@ -1,9 +1,12 @@
 //! Server-sent events: frames, keep-alives, batches, and the end of streams.
 //!
 //! The connection pulls the stream: data that a slow reader does not take is not read from the log.
-//! A stream buffers one page of the log and renders it in chunks of [`CHUNK_BYTES`] or one frame.
+//! A stream buffers one page of the log and renders it in chunks of [`CHUNK_BYTES`] or one frame. Large
+//! pages, and the state that some streams fold, count against the tenant's budget for unsent bytes.
 
+use crate::fair_shares::HeldShare;
 use crate::follow::{FollowUpdate, Follower};
+use crate::page_budget::{SMALL_PAGE_BYTES, counted};
 use crate::streams::{StreamGuard, while_allowed};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -12,6 +15,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{RecordedEvent, Seq};
 use tokio::time::Instant;
@@ -34,6 +38,10 @@ pub(crate) struct Frame {
 /// Renders events as frames.
 pub(crate) trait EventRenderer: Send + 'static {
     fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame>;
+    /// Size of the state it keeps between events.
+    fn state_bytes(&self) -> usize {
+        0
+    }
     /// Called when all events read so far were rendered.
     fn render_page_end(&mut self) -> Option<Frame> {
         None
@@ -56,6 +64,8 @@ pub(crate) fn stream(
         renderer,
         batch: window.map(Batch::new),
         pending: Vec::new().into_iter(),
+        page_room: None,
+        state_room: None,
         ended: false,
     };
     let frames = stream::unfold(streaming, |mut streaming| async move {
@@ -68,10 +78,10 @@ pub(crate) fn stream(
 /// The headers of every event stream. The stream ends when the reader's credential ends.
 pub(crate) fn response(
     guard: StreamGuard,
-    frames: impl Stream<Item = String> + Send + 'static,
+    frames: impl Stream<Item = impl Into<Bytes> + 'static> + Send + 'static,
 ) -> Response {
-    let frames = while_allowed(guard, frames, CREDENTIAL_ENDED_FRAME);
-    let bytes = frames.map(|frame| Ok::<_, Infallible>(Bytes::from(frame)));
+    let frames = while_allowed(guard, frames.map(Into::into), CREDENTIAL_ENDED_FRAME);
+    let bytes = frames.map(Ok::<_, Infallible>);
     let mut response = Body::from_stream(bytes).into_response();
     let headers = response.headers_mut();
     let set = [
@@ -107,12 +117,16 @@ struct EventStream<S> {
     batch: Option<Batch>,
     /// Events that were read from the log and not yet rendered.
     pending: std::vec::IntoIter<RecordedEvent>,
+    /// The room in memory of `pending` and of what is rendered from it.
+    page_room: Option<Arc<HeldShare>>,
+    /// The same for the renderer's state.
+    state_room: Option<Arc<HeldShare>>,
     ended: bool,
 }
 
 impl<S: EventRenderer> EventStream<S> {
     /// The next bytes; `None` at the end.
-    async fn chunk(&mut self) -> Option<String> {
+    async fn chunk(&mut self) -> Option<Bytes> {
         let mut out = String::new();
         // Set once per chunk: events that this reader is not shown must not delay the keep-alive.
         let keep_alive = next_keep_alive();
@@ -121,10 +135,19 @@ impl<S: EventRenderer> EventStream<S> {
             if self.ended || !out.is_empty() {
                 break;
             }
+            // Everything of the page is handed over.
+            self.page_room = None;
             let flush_at = self.batch.as_ref().and_then(Batch::due);
             let update = self.follower.next(flush_at.unwrap_or(keep_alive)).await;
             match update {
-                Ok(FollowUpdate::Events(events)) => self.pending = events.into_iter(),
+                Ok(FollowUpdate::Events(events, room)) => {
+                    self.pending = events.into_iter();
+                    self.page_room = room.map(Arc::new);
+                    if !self.make_room_for_state().await {
+                        tracing::debug!("event stream ended: no room for its state");
+                        self.end(&mut out);
+                    }
+                }
                 Ok(FollowUpdate::TimedOut) => match &mut self.batch {
                     Some(batch) if flush_at.is_some() => batch.flush(&mut out),
                     _ => out.push_str(KEEP_ALIVE_FRAME),
@@ -141,7 +164,27 @@ impl<S: EventRenderer> EventStream<S> {
                 }
             }
         }
-        (!out.is_empty()).then_some(out)
+        (!out.is_empty()).then(|| self.counted(out))
+    }
+
+    /// The chunk, with the room it takes: until it is written, its page and state count.
+    fn counted(&self, out: String) -> Bytes {
+        let rooms = [&self.page_room, &self.state_room].into_iter().flatten();
+        rooms.fold(Bytes::from(out), |bytes, room| counted(bytes, room))
+    }
+
+    /// Room for the renderer's state. `false` if there is none: a reader that reconnects continues when
+    /// others have ended.
+    async fn make_room_for_state(&mut self) -> bool {
+        let bytes = self.renderer.state_bytes();
+        match &self.state_room {
+            _ if bytes <= SMALL_PAGE_BYTES => true,
+            Some(room) => room.try_grow(bytes),
+            None => {
+                self.state_room = self.follower.room_for(bytes).await.map(Arc::new);
+                self.state_room.is_some()
+            }
+        }
     }
 
     /// Renders pending events until one chunk is full.

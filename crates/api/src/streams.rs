@@ -7,6 +7,7 @@ use crate::api::ApiState;
 use crate::problem::Problem;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -124,15 +125,15 @@ impl ApiState {
 /// frame and also ends a waiting stream.
 pub(crate) fn while_allowed(
     guard: StreamGuard,
-    frames: impl Stream<Item = String> + Send + 'static,
+    frames: impl Stream<Item = Bytes> + Send + 'static,
     last: &'static str,
-) -> impl Stream<Item = String> + Send {
+) -> impl Stream<Item = Bytes> + Send {
     let open = Some((guard, Box::pin(frames)));
     stream::unfold(open, move |open| async move {
         let (mut guard, mut frames) = open?;
         tokio::select! {
             biased;
-            _ = guard.wait_for_end() => Some((last.to_owned(), None)),
+            _ = guard.wait_for_end() => Some((Bytes::from_static(last.as_bytes()), None)),
             frame = frames.next() => Some((frame?, Some((guard, frames)))),
         }
     })

@@ -71,11 +71,11 @@ pub fn compare_page(chrome: &Chrome, view: &ComparePageView) -> String {
         }
         p #verdict .verdict {
             @match view.diverged_at {
-                Some(seq) => { "They part at event " strong { (seq) } "." }
-                None if same => "They did the same.",
-                None => "Their events are the same; their states are not.",
+                Some(seq) => { "The runs differ from event " strong { (seq) } " on." }
+                None if same => "The runs do not differ.",
+                None => "The events are the same; the states differ.",
             }
-            @if view.is_unfinished { " Not both have ended; this is how far they are." }
+            @if view.is_unfinished { " At least one of them has not ended." }
         }
         section.panel aria-labelledby="state-title" {
             div.panel-head { h2 #state-title { "State" } span.count { (view.state.len()) } }

@@ -19,7 +19,7 @@ pub fn login_page(chrome: &Chrome, error: Option<&str>) -> String {
                     "Both " code { "tandem dev" } " and " code { "tandem serve" }
                     " print a sign-in link when they start. Open it in this browser and you are in."
                 }
-                p.hint { "No link in sight? Look near the top of the terminal where the host was started." }
+                p.hint { "The link is printed near the top of the terminal where the host was started." }
             }
             section.panel.pad {
                 h2 { "With an API key" }

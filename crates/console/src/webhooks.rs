@@ -69,7 +69,7 @@ pub fn webhook_list_page(chrome: &Chrome, view: &WebhookListView) -> String {
                 tbody {
                     @for row in &view.rows { (webhook_row(row)) }
                     @if view.rows.is_empty() {
-                        tr.empty { td colspan="4" { "Nobody is told of runs here. Register one with POST /v1/webhooks." } }
+                        tr.empty { td colspan="4" { "There are no webhooks. Register one with POST /v1/webhooks." } }
                     }
                 }
             }

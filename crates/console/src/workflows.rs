@@ -109,7 +109,7 @@ fn start_form(workflow_id: &str, csrf: &str, ordinal: usize) -> Markup {
             label for=(field) { "Input" }
             textarea id=(field) name="input" rows="5" spellcheck="false" autocapitalize="none"
                 data-json-field aria-describedby=(hint) { "{}" }
-            p.hint id=(hint) { "A JSON object, handed to the run as its input." }
+            p.hint id=(hint) { "A JSON object, the inputs of the run." }
             div { button.primary type="submit" { "Start run" } }
         }
     }

@@ -433,3 +433,20 @@ fn dev_needs_no_setup_and_finds_its_key() {
         assert_eq!(key.permissions().mode() & 0o777, 0o600);
     }
 }
+
+#[test]
+fn request_with_too_many_header_bytes_gets_431() {
+    let server = Server::with_workflows(&[]);
+    let value = "x".repeat(1_000);
+    let status = |bytes: usize| {
+        let headers = vec![("x-filler", value.as_str()); bytes / value.len()];
+        let answer = server.post("/v1/runs", &headers, "{}");
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status(60_000), "400", "the body is read and refused");
+    assert_eq!(
+        status(70_000),
+        "431",
+        "their sum counts, not the longest one"
+    );
+}

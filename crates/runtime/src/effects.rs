@@ -395,6 +395,7 @@ impl Runtime {
 pub(crate) struct WorkAssignment {
     pub(crate) effect: EffectId,
     pub(crate) kind: &'static str,
+    #[expect(dead_code, reason = "the slot is free again when this is dropped")]
     pub(crate) slot: WorkerSlot,
     pub(crate) lease: Lease,
     /// Earlier failures of the entry.

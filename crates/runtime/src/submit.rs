@@ -72,7 +72,7 @@ pub enum SubmitError {
     #[error("not allowed to decide: {}", .why.as_str())]
     Denied { by: Option<Principal>, why: Denial },
     /// The question shows something else than what its decider saw.
-    #[error("what was decided on is not what is asked now")]
+    #[error("the question has changed since it was shown")]
     ArtifactChanged { digest: String },
     /// Another process performs the effect whose result was submitted.
     #[error("the lease of the effect is lost")]

@@ -12,6 +12,7 @@ use tandem_runtime::{Perform, Permissions, Runtime, RuntimeConfig};
 use tandem_store::memory::MemoryStore;
 use tandem_testkit::test_host::new_run;
 use tandem_testkit::{SimClock, SimIds, WorkflowBuilder, wf};
+use tokio::sync::Semaphore;
 use tokio::test;
 
 /// Calls to hosts that begin with `hangs` never end; others take as long as their name says.
@@ -187,13 +188,18 @@ async fn heavy_decisions_of_one_tenant_do_not_hold_up_decisions_of_another() {
     let host = Arc::new(Host::start(256).await);
     host.register(heavy("very-heavy", 50_000, 20)).await;
     host.register(heavy("heavy", 10_000, 1)).await;
+    let started = Arc::new(Semaphore::new(0));
     let noisy: Vec<_> = (0..6)
         .map(|_| {
-            let host = Arc::clone(&host);
-            tokio::spawn(async move { host.create("noisy", "very-heavy").await })
+            let (host, started) = (Arc::clone(&host), Arc::clone(&started));
+            tokio::spawn(async move {
+                started.add_permits(1);
+                host.create("noisy", "very-heavy").await
+            })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // A worker starts the next task when the one before waits for its turn, so most of them wait then.
+    let _all = started.acquire_many(6).await;
     // One decision is small, the other has to be made where the noisy ones are.
     for workflow in ["child", "heavy"] {
         let run = host.create("quiet", workflow).await;

@@ -7,7 +7,7 @@ use crate::queue::Source;
 use crate::statement_cache::StatementCache;
 use crate::writer::{JobError, WriteTransaction};
 use crate::{
-    SqliteStore, definitions, idempotency, interrupts, memory, outbox, people, runs, timers,
+    SqliteStore, definitions, idempotency, interrupts, keys, memory, outbox, people, runs, timers,
     webhook_feed, webhooks,
 };
 use async_trait::async_trait;
@@ -54,6 +54,9 @@ fn validate(tx: &mut WriteTransaction<'_>, commit: &Commit) -> Result<Vec<Stream
         if idempotency::is_used(tx.connection, &record.key)? {
             return Err(Conflict::KeyUsed.into());
         }
+    }
+    if let Some(key) = &commit.key {
+        keys::check(tx.connection, key)?;
     }
     let mut heads: Vec<StreamHead> = Vec::with_capacity(commit.appends.len());
     for append in &commit.appends {
@@ -170,6 +173,9 @@ fn write(
     }
     for change in &commit.people {
         people::change(connection, change)?;
+    }
+    if let Some(key) = &commit.key {
+        keys::put(connection, key)?;
     }
     for change in &commit.webhooks {
         webhooks::change(connection, change)?;

@@ -34,21 +34,19 @@ fn from_row(row: &Row<'_>) -> Result<KeyRecord> {
     })
 }
 
-fn put(connection: &Connection, key: &KeyRecord) -> Result<(), JobError> {
+/// Refuses a key with the secret of another one.
+pub(crate) fn check(connection: &Connection, key: &KeyRecord) -> Result<(), JobError> {
     let duplicate: Option<String> = connection
         .prepare_cached("SELECT key_id FROM keys WHERE hash = ?1 AND key_id <> ?2")?
         .query_row([&key.hash, &key.key_id], |row| row.get(0))
         .optional()?;
-    if let Some(duplicate) = duplicate {
-        return Err(Fault::permanent(
-            "invalid",
-            format!(
-                "the secret of key {} is that of key {duplicate}",
-                key.key_id
-            ),
-        )
-        .into());
+    match duplicate {
+        Some(duplicate) => Err(key.duplicates(&duplicate).into()),
+        None => Ok(()),
     }
+}
+
+pub(crate) fn put(connection: &Connection, key: &KeyRecord) -> Result<()> {
     let strings =
         |strings: &[String]| serde_json::to_string(strings).expect("strings are plain JSON");
     connection
@@ -75,16 +73,6 @@ fn put(connection: &Connection, key: &KeyRecord) -> Result<(), JobError> {
 
 #[async_trait]
 impl Keys for SqliteStore {
-    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault> {
-        self.writer
-            .write_internal(move |tx| {
-                put(tx.connection, &key)?;
-                let audit = std::slice::from_ref(&audit);
-                Ok(tx.chain.append(&mut tx.statements, audit)?)
-            })
-            .await
-    }
-
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
         let hash = hash.to_owned();
         self.readers

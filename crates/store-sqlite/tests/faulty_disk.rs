@@ -19,9 +19,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use tandem_record::{Seq, StreamId, Timestamp};
+use tandem_record::{Principal, Seq, StreamId, TenantId, Timestamp};
 use tandem_store::battery::sample::commit;
-use tandem_store::{Append, Commit, Error, NewEvent, Store};
+use tandem_store::{
+    Append, Commit, Error, IdempotencyKey, IdempotencyRecord, KeyRecord, NewEvent, Store,
+    StoredResponse,
+};
 use tandem_store_sqlite::{Options, SqliteStore};
 
 const DIRECTORY: &str = "TANDEM_TEST_DIRECTORY";
@@ -37,7 +40,7 @@ const STREAMS: [(&str, u64); 2] = [("run:wide", 3), ("run:narrow", 1)];
 
 /// The `n`-th commit. Most are small; some fill many pages, so that there are checkpoints.
 fn numbered(n: u64) -> Commit {
-    commit(STREAMS.map(|(stream, count)| {
+    let appends = commit(STREAMS.map(|(stream, count)| {
         Append {
             stream: StreamId::new(stream),
             after: (n > 0).then(|| Seq(n * count - 1)),
@@ -50,7 +53,42 @@ fn numbered(n: u64) -> Commit {
             run: None,
             snapshot: None,
         }
-    }))
+    }));
+    Commit {
+        key: Some(key(n)),
+        idempotency: Some(response(n)),
+        ..appends
+    }
+}
+
+/// The key that the `n`-th commit makes.
+fn key(n: u64) -> KeyRecord {
+    KeyRecord {
+        key_id: format!("k{n}"),
+        hash: format!("hash-of-k{n}"),
+        name: String::new(),
+        tenant: TenantId::new("t"),
+        workspace: None,
+        principal: Principal::new("p"),
+        scopes: Vec::new(),
+        roles: Vec::new(),
+        created_at: Timestamp(0),
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+/// The response to the request that makes it.
+fn response(n: u64) -> IdempotencyRecord {
+    IdempotencyRecord {
+        key: IdempotencyKey(format!("request {n}")),
+        digest: String::new(),
+        response: StoredResponse {
+            status: 201,
+            body: String::new(),
+        },
+        recorded_at: Timestamp(0),
+    }
 }
 
 fn body(stream: &str, n: u64) -> String {
@@ -74,9 +112,23 @@ async fn commits_in(store: &Arc<dyn Store>) -> Result<u64, String> {
         }
         counts.push(events.len() as u64 / count);
     }
+    let keys = store.list_keys(None).await;
+    let keys = keys.map_err(|fault| fault.to_string())?.len() as u64;
+    // A key without the response to its request would be made a second time.
+    for n in 0..=keys {
+        let found = store.idempotency_record(&response(n).key).await;
+        let found = found.map_err(|fault| fault.to_string())?;
+        if found.is_some() != (n < keys) {
+            return Err(format!(
+                "{keys} keys, but the response to request {n}: {found:?}"
+            ));
+        }
+    }
     match counts[..] {
-        [wide, narrow] if wide == narrow => Ok(wide),
-        _ => Err(format!("a commit reached one stream of two: {counts:?}")),
+        [wide, narrow] if wide == narrow && narrow == keys => Ok(wide),
+        _ => Err(format!(
+            "a commit is there in part: {counts:?}, {keys} keys"
+        )),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
+use crate::keys::KeyRecord;
 use crate::lane::Lane;
 use crate::lease::{Lease, LeaseId};
 use crate::people::PeopleChange;
@@ -39,6 +40,9 @@ pub struct Commit {
     pub audit: Vec<AuditDraft>,
     /// Groups and delegations.
     pub people: Vec<PeopleChange>,
+    /// An API key. It replaces the key with the same id. A secret belongs to one key: the hash of another
+    /// key is refused as `invalid`.
+    pub key: Option<KeyRecord>,
     /// Applied in order.
     pub webhooks: Vec<WebhookChange>,
 }
@@ -51,7 +55,8 @@ impl Commit {
     /// Cheap. Stores use it to share the writer fairly.
     pub fn size(&self) -> usize {
         let rows = self.timers.len() + self.outbox.len() + self.interrupts.len();
-        let rows = (rows + self.memory.len() + self.joins.len() + self.webhooks.len()) * ROW_BYTES;
+        let rows = rows + self.memory.len() + self.joins.len();
+        let rows = (rows + self.webhooks.len() + usize::from(self.key.is_some())) * ROW_BYTES;
         let appends = self.appends.iter().map(|append| {
             let events: usize = append.events.iter().map(|event| event.body.len()).sum();
             events + append.snapshot.as_ref().map_or(0, |s| s.body.len())
@@ -384,4 +389,25 @@ pub struct DefinitionRecord {
     pub hash: DefinitionHash,
     pub workflow: WorkflowId,
     pub document: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn webhook_rows_count_in_the_size_of_a_commit() {
+        let deliver = |webhook: u64| WebhookChange::Deliver {
+            webhook: WebhookId::new(webhook.to_string()),
+            run_id: RunId::new("r"),
+            seq: Seq(0),
+            event_type: "run.completed".to_owned(),
+            at: Timestamp(0),
+        };
+        let commit = Commit {
+            webhooks: (0..100).map(deliver).collect(),
+            ..Commit::default()
+        };
+        assert!(commit.size() >= 100 * ROW_BYTES, "{}", commit.size());
+    }
 }

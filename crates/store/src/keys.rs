@@ -1,5 +1,6 @@
 //! Stored API keys: only a hash is stored, never the key.
 
+use crate::Log;
 use crate::audit::AuditDraft;
 use crate::fault::Fault;
 use async_trait::async_trait;
@@ -25,11 +26,17 @@ pub struct KeyRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
+impl KeyRecord {
+    /// The refusal of a key whose secret belongs to another one.
+    pub fn duplicates(&self, other: &str) -> Fault {
+        let message = format!("the secret of key {} is that of key {other}", self.key_id);
+        Fault::permanent("invalid", message)
+    }
+}
+
+/// Reads and revocations. A key is made by a commit.
 #[async_trait]
-pub trait Keys: Send + Sync {
-    /// Replaces a key with the same id. A secret belongs to one key: the hash of another key is
-    /// refused as `invalid`. The audit entry is written in the same transaction.
-    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault>;
+pub trait Keys: Log {
     /// By the hash of the presented secret. Also returns revoked and expired keys; the caller
     /// checks that.
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault>;

@@ -60,7 +60,7 @@ use tandem_record::{
     WorkflowId, WorkspaceId,
 };
 
-/// Writes. The only way to change durable data, apart from leases and keys.
+/// Writes. The only way to change durable data, apart from leases and revocations of keys.
 #[async_trait]
 pub trait Log: Send + Sync {
     /// Makes the commit durable, or returns why not. Implementations group concurrent callers into

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tandem_record::{TenantId, Timestamp};
-use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
+use tandem_store::{AuditDraft, Commit, Error, Fault, KeyRecord, Keys, Log};
 
 #[derive(Default)]
 pub(super) struct FakeKeys {
@@ -29,13 +29,16 @@ impl FakeKeys {
 }
 
 #[async_trait]
-impl Keys for FakeKeys {
-    async fn put_key(&self, key: KeyRecord, _: AuditDraft) -> Result<(), Fault> {
+impl Log for FakeKeys {
+    async fn commit(&self, commit: Commit) -> Result<(), Error> {
         self.working()?;
-        self.records.lock().push(key);
+        self.records.lock().extend(commit.key);
         Ok(())
     }
+}
 
+#[async_trait]
+impl Keys for FakeKeys {
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.working()?;

@@ -25,6 +25,8 @@ pub(super) async fn show(
     PathParams((a, b)): PathParams<(String, String)>,
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::RunsRead)?;
+    // Both logs are in memory until they are compared.
+    let _build = api.pages.begin_build(&reader.tenant).await?;
     let a = ProjectedRun::load(&api, &reader, &RunId::from(a)).await?;
     let b = ProjectedRun::load(&api, &reader, &RunId::from(b)).await?;
     let found = a.diff(&b);

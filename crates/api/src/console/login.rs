@@ -21,7 +21,7 @@ pub(super) async fn show(State(api): State<SharedState>, params: Params) -> Resp
         Some(identity) => opened(&api, identity).await,
         None => refused(
             &Problem::from(Unauthenticated::Unknown),
-            "This link was used before or is too old. Start the host with --print-login-link for a new one, or use a key.",
+            "This link was used before or has expired. Start the host with --print-login-link for a new one, or use a key.",
         ),
     }
 }

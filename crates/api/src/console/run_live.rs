@@ -60,6 +60,10 @@ struct RunPageRenderer {
 }
 
 impl EventRenderer for RunPageRenderer {
+    fn state_bytes(&self) -> usize {
+        self.run.0.size().memory
+    }
+
     fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame> {
         self.run.0.evolve(recorded);
         self.agents.apply(recorded, &self.run.0.sensitivity());

@@ -7,6 +7,7 @@ use super::page::PageError;
 use crate::access_log::AccessLogContext;
 use crate::api::{ApiState, SharedState};
 use crate::body;
+use crate::connection_key::check_connection;
 use crate::problem::Problem;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -50,6 +51,7 @@ impl FromRequestParts<SharedState> for SignedIn {
         if let Some(log_context) = parts.extensions.get::<AccessLogContext>() {
             log_context.set_caller(&session.identity, None);
         }
+        check_connection(parts, &session.identity)?;
         Ok(Self(session))
     }
 }

@@ -30,14 +30,14 @@ impl Problem {
     /// A link ends with the keys of the principal it was issued to.
     pub(crate) fn link_revoked() -> Self {
         Self::forbidden(
-            "This link does not work any more: whoever it was issued to has no good key for it.",
+            "This link is no longer valid: the principal it was issued to has no valid key for it.",
         )
         .with("hint", "Read the run with a key for a link of your own.")
     }
 
     /// Deliveries carry what happens in runs.
     pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
-        let hint = "A webhook is told the events of runs, so registering one, reading its deliveries and \
+        let hint = "A webhook receives the events of runs, so registering one, reading its deliveries and \
                     rotating its secret take the scope runs:read besides webhooks:manage.";
         Self::scope_missing(scope).with("hint", hint)
     }
@@ -55,19 +55,19 @@ impl From<KeyChangeDenied> for Problem {
             }
             KeyChangeDenied::Role(role) => {
                 let hint = if role == RESERVED_ROLE {
-                    "Only a key that holds this role can hand it on; the operator gives the first."
+                    "Only a key with this role can grant it; the operator grants it first."
                 } else {
                     "It takes a key that holds the role, or one with the scope tandem:groups that is \
                      bound to no workspace."
                 };
-                Self::forbidden(format!("The role {role:?} is not yours to give."))
+                Self::forbidden(format!("You may not grant the role {role:?}."))
                     .with("role", role)
                     .with("hint", hint)
             }
             KeyChangeDenied::Principal => {
                 let hint =
                     "It takes the scope tandem:groups and a key that is bound to no workspace.";
-                Self::forbidden("Your key cannot say that somebody else acts through a key.")
+                Self::forbidden("Your key may not make keys for other principals.")
                     .with("hint", hint)
             }
             KeyChangeDenied::ProtectedPrincipal => Self::forbidden(

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 impl Problem {
     pub(crate) fn title(&self) -> &'static str {
         match self.status {
-            StatusCode::BAD_REQUEST => "That does not fit",
+            StatusCode::BAD_REQUEST => "Invalid request",
             StatusCode::UNAUTHORIZED => "Not signed in",
             StatusCode::FORBIDDEN => "Not allowed",
             StatusCode::NOT_FOUND => "Nothing here",
@@ -24,11 +24,11 @@ impl Problem {
                 "Sign in with a key that has the scope, or go back and reload the page."
             }
             StatusCode::NOT_FOUND => "Check the address, or find it in the list.",
-            StatusCode::CONFLICT => "Go back and reload the page to see how things stand.",
+            StatusCode::CONFLICT => "Go back and reload the page to see the current state.",
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 "Wait a moment and try again."
             }
-            _ => "Try again; if it stays, look for this request in the host's log.",
+            _ => "Try again. If it fails again, look for this request in the host's log.",
         }
     }
 }

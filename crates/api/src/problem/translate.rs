@@ -17,6 +17,19 @@ const STREAM_RETRY_SECONDS: u64 = 5;
 
 impl Problem {
     /// `scope` says which limit was reached: that of the key, or the total.
+    /// The key of the request has this many connections in use.
+    pub(crate) fn too_many_connections(limit: usize) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limited",
+            format!("{limit} connections of this key are in use; wait until one is free."),
+        )
+        .with("retryAfterMs", STREAM_RETRY_SECONDS * 1000)
+        .with("scope", "key")
+        .with("limit", limit as u64)
+        .with_retry_after(STREAM_RETRY_SECONDS)
+    }
+
     pub(crate) fn too_many_streams(scope: &str, limit: usize) -> Self {
         Self::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -237,9 +250,10 @@ impl From<WebhookError> for Problem {
 impl From<KeyError> for Problem {
     fn from(error: KeyError) -> Self {
         match error {
+            KeyError::IdempotencyKeyUsed => Self::key_in_flight(),
             KeyError::NotFound => Self::not_found("key"),
             KeyError::Inactive => Self::new(StatusCode::CONFLICT, "conflict", to_message(&error)),
-            KeyError::AlreadyExpired => Self::invalid("/expiresAt", "lies in the past"),
+            KeyError::AlreadyExpired => Self::invalid("/expiresAt", "is in the past"),
             KeyError::InvalidName => Self::invalid("/workspace", "must have 1 to 256 characters"),
             KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
             KeyError::Fault(fault) => fault.into(),
@@ -261,11 +275,11 @@ impl Problem {
             ),
             Denial::SelfApproval => (
                 "forbidden",
-                "Whoever started a run may not decide this question of it, nor anybody for them.",
+                "The principal that started the run may not decide this question, nor may a delegate of that principal.",
             ),
             Denial::NotDelegated => (
                 "forbidden",
-                "Nobody of that name lets you act in their place now.",
+                "No current delegation lets you act for that principal.",
             ),
         };
         let problem = Self::new(StatusCode::FORBIDDEN, code, message).with("reason", why.as_str());

@@ -54,8 +54,8 @@ pub(super) async fn verify(
 
 #[utoipa::path(
     get, path = "/v1/host/tandem/audit/export", tag = "audit", operation_id = "exportAudit",
-    description = "The whole log as lines of JSON, sealed up to its end. Entries of other tenants \
-                   are told by their hash alone. Not for keys bound to a workspace.",
+    description = "The whole log as lines of JSON, sealed up to its end. Of entries of \
+                   other tenants only the hash is exported. Not for keys bound to a workspace.",
     responses((status = 200, description = "Entries and checkpoints in order",
                content_type = "application/x-ndjson", body = String))
 )]
@@ -65,7 +65,7 @@ pub(super) async fn export(
 ) -> Result<Response, Problem> {
     if caller.workspace.is_some() {
         // Entries cover every workspace.
-        let message = "The audit log is handed to keys that are bound to no workspace.";
+        let message = "Only keys that are bound to no workspace may export the audit log.";
         return Err(Problem::forbidden(message));
     }
     let export = api.audit_signer.export(&caller.tenant).await?;

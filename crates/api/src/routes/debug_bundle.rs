@@ -30,8 +30,11 @@ pub(super) async fn read_bundle(
     api.load_run(&caller, &run).await?;
     let max_events = params.number("maxEvents", 0..=u64::MAX)?;
     let max_events = max_events.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    let bundle = collect(&api, &caller, &run, max_events);
-    let mut response = api.pages.respond(&caller.tenant, bundle).await?;
+    let build = || async {
+        let bundle = collect(&api, &caller, &run, max_events).await?;
+        Ok(bundle.to_string())
+    };
+    let mut response = api.pages.respond(&caller.tenant, build).await?;
     let no_store = HeaderValue::from_static("no-store");
     response
         .headers_mut()

@@ -32,6 +32,8 @@ pub(super) async fn diff_runs(
         return Err(Problem::invalid("against", "names the run to compare with"));
     };
     let against = RunId::new(against);
+    // Both logs are in memory until they are compared.
+    let _build = api.pages.begin_build(&caller.tenant).await?;
     let a = ProjectedRun::load(&api, &caller, &run).await?;
     let b = ProjectedRun::load(&api, &caller, &against).await?;
     Ok(Json(a.diff(&b)))

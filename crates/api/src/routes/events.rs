@@ -146,6 +146,10 @@ impl ValuesRenderer {
 }
 
 impl EventRenderer for ValuesRenderer {
+    fn state_bytes(&self) -> usize {
+        self.run.0.size().memory
+    }
+
     fn render(&mut self, recorded: &RecordedEvent) -> Option<Frame> {
         self.run.0.evolve(recorded);
         let seq = Some(recorded.seq);

@@ -20,7 +20,7 @@ pub(super) async fn alive() -> Json<Value> {
 #[utoipa::path(
     get, path = "/readyz", tag = "operations", operation_id = "ready",
     responses((status = 200, description = "The store takes writes and timers fire in time", body = Value),
-              (status = 503, description = "It cannot work; the message says why", body = Value))
+              (status = 503, description = "It is not ready; the message gives the reason", body = Value))
 )]
 pub(super) async fn ready(State(api): State<SharedState>) -> Result<Json<Value>, Problem> {
     if *api.stopping.borrow() {

@@ -8,7 +8,7 @@ use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, Keys};
 use crate::detached_request::run_to_completion;
 use crate::known_secrets::items;
-use crate::mutation::{IdempotencyCheck, Mutation, Ticket};
+use crate::mutation::{IdempotencyCheck, Mutation, MutationOutcome, Ticket};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -18,8 +18,8 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_access::{
-    Identity, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key, may_create_key, may_revoke_key,
-    may_rotate_key, principal_of_new_key,
+    Identity, KeyDraft, KeyError, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key,
+    may_create_key, may_revoke_key, may_rotate_key, principal_of_new_key,
 };
 use tandem_record::{Principal, Timestamp, WorkspaceId};
 use tandem_wire::v1::time::rfc3339;
@@ -86,11 +86,8 @@ pub(super) async fn create(
     let new = requested.into_key(&caller)?;
     let protected = keyring.protected(&new.tenant, now).await?;
     may_create_key(&caller, &new, protected.as_ref())?;
-    run_to_completion(async move {
-        let (record, secret) = keyring.mint(new, &by, now).await?;
-        complete_with_secret(&api, ticket, &record, &secret).await
-    })
-    .await
+    let drafted = KeyDraft::with_new_secret(new, &by, now)?;
+    commit_with_secret(&api, ticket, drafted).await
 }
 
 #[utoipa::path(
@@ -182,12 +179,9 @@ pub(super) async fn rotate(
     // The answer holds a working secret of that key's powers.
     may_rotate_key(&caller, &record, protected.as_ref())?;
     let expires_at = expiry_of_new_key(&caller, expires_at)?;
-    run_to_completion(async move {
-        let (tenant, id) = (&record.tenant, &record.key_id);
-        let (record, secret) = keyring.rotate(tenant, id, expires_at, &by, now).await?;
-        complete_with_secret(&api, ticket, &record, &secret).await
-    })
-    .await
+    let (tenant, id) = (&record.tenant, &record.key_id);
+    let drafting = keyring.draft_rotation(tenant, id, expires_at, &by, now);
+    commit_with_secret(&api, ticket, drafting.await?).await
 }
 
 impl KeyRequest {
@@ -264,19 +258,32 @@ fn parse_time(text: &str) -> Result<Timestamp, Problem> {
     Ok(Timestamp(at.as_millisecond()))
 }
 
-/// Answers with a new key and its secret. What is stored for a repetition holds no secret.
-async fn complete_with_secret(
-    api: &ApiState,
+/// Makes the key and answers with its secret. What is stored for a repetition, in the same commit, holds
+/// no secret.
+async fn commit_with_secret(
+    api: &SharedState,
     ticket: Ticket,
-    record: &KeyRecord,
-    secret: &Secret,
+    (draft, secret): (KeyDraft, Secret),
 ) -> Result<Response, Problem> {
-    let (mut shown, mut stored) = (to_json(record), to_json(record));
+    let mut shown = to_json(draft.record());
+    let mut stored = shown.clone();
     shown["secret"] = json!(secret.expose());
     stored["message"] = json!(SECRET_NOT_REPEATED);
     let stored = ApiResponse::created(stored).stored();
+    let keyring = api.keyring.clone();
     ticket
-        .complete_storing(api, ApiResponse::created(shown), stored)
+        .commit_storing(
+            api,
+            ApiResponse::created(shown),
+            stored,
+            |response| async move {
+                match keyring.create(draft, response).await {
+                    Ok(_) => Ok(MutationOutcome::Done),
+                    Err(KeyError::IdempotencyKeyUsed) => Ok(MutationOutcome::IdempotencyKeyUsed),
+                    Err(error) => Err(error.into()),
+                }
+            },
+        )
         .await
 }
 

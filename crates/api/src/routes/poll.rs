@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use tandem_access::Identity;
 use tandem_record::{RecordedEvent, RunId, RunStatus, Seq};
@@ -83,35 +83,46 @@ pub(super) async fn respond_with_page(
     stored: &StoredRun,
     after: Option<Seq>,
 ) -> Result<Response, Problem> {
-    let page = async { Ok(poll_page(api, stored, after).await?) };
-    api.pages.respond(&caller.tenant, page).await
+    let build = || async { Ok(poll_page(api, stored, after).await?) };
+    api.pages.respond(&caller.tenant, build).await
 }
 
-/// Everything after the cursor that fits into one answer, in the poll shape.
-async fn poll_page(api: &ApiState, stored: &StoredRun, after: Option<Seq>) -> Result<Value, Fault> {
+/// Everything after the cursor that fits into one answer, in the poll shape. Events become text as they
+/// are read, because as values they take several times the memory.
+async fn poll_page(
+    api: &ApiState,
+    stored: &StoredRun,
+    after: Option<Seq>,
+) -> Result<String, Fault> {
     let sensitivity = api.runtime.sensitivity(stored).await?;
     let run = &stored.row.run_id;
-    let events = events_up_to(api, run, after, stored.head).await?;
-    let last = events.last().map(|recorded| recorded.seq);
+    let mut page = String::from("{\"events\":[");
+    let mut last = None;
+    read_up_to(api, run, after, stored.head, |recorded| {
+        if last.is_some() {
+            page.push(',');
+        }
+        last = Some(recorded.seq);
+        page.push_str(&project::event(run, &recorded, &sensitivity).to_string());
+    })
+    .await?;
     let cut = last.is_some_and(|last| last < stored.head);
-    let events: Vec<Value> = events
-        .iter()
-        .map(|recorded| project::event(run, recorded, &sensitivity))
-        .collect();
     // The status belongs to the row's head. At an earlier event the run had not ended.
     let status = match stored.row.status {
         ended if cut && ended.is_terminal() => RunStatus::Running,
         status => status,
     };
     let ended = status.is_terminal();
-    Ok(json!({
+    let rest = json!({
         "runId": run,
-        "events": events,
         "isComplete": ended,
         "lastEventSeq": last.filter(|_| cut).unwrap_or(stored.head),
         "runStatus": status.as_str(),
         "isTerminal": ended,
-    }))
+    });
+    page.push_str("],");
+    page.push_str(rest.to_string().trim_start_matches('{'));
+    Ok(page)
 }
 
 /// Maximum bytes of a log in one response, unless a single event is larger.
@@ -124,8 +135,19 @@ pub(crate) async fn events_up_to(
     after: Option<Seq>,
     head: Seq,
 ) -> Result<Vec<RecordedEvent>, Fault> {
-    let mut events: Vec<RecordedEvent> = Vec::new();
-    let mut after = after;
+    let mut events = Vec::new();
+    read_up_to(api, run, after, head, |recorded| events.push(recorded)).await?;
+    Ok(events)
+}
+
+async fn read_up_to(
+    api: &ApiState,
+    run: &RunId,
+    mut after: Option<Seq>,
+    head: Seq,
+    mut take: impl FnMut(RecordedEvent),
+) -> Result<(), Fault> {
+    let mut is_first = true;
     let mut budget_bytes = MAX_RESPONSE_BYTES;
     while after < Some(head) && budget_bytes > 0 {
         let limit = PageLimit {
@@ -135,7 +157,7 @@ pub(crate) async fn events_up_to(
         let Some(page) = api.runtime.event_page(run, after, limit).await? else {
             break;
         };
-        if page.bytes > budget_bytes && !events.is_empty() {
+        if page.bytes > budget_bytes && !is_first {
             break;
         }
         budget_bytes = budget_bytes.saturating_sub(page.bytes);
@@ -143,7 +165,11 @@ pub(crate) async fn events_up_to(
             break;
         };
         after = Some(last.seq);
-        events.extend(page.events.into_iter().filter(|e| e.seq <= head));
+        is_first = false;
+        page.events
+            .into_iter()
+            .filter(|event| event.seq <= head)
+            .for_each(&mut take);
     }
-    Ok(events)
+    Ok(())
 }

@@ -23,6 +23,8 @@ pub(super) async fn read_run(
     caller: Caller<RunsRead>,
     PathParams(run): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
+    // A state can be large, and the view, its values and their text are copies of it.
+    let _build = api.pages.begin_build(&caller.tenant).await?;
     let observed = load_run_view(&api, &caller, &RunId::from(run)).await?;
     let extras = snapshot_extras(&api, &caller, &observed).await?;
     let sensitivity = &observed.sensitivity;

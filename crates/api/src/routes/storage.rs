@@ -15,7 +15,7 @@ use tandem_wire::v1::time::rfc3339;
                    the most events, scopes of memory by size, and when the next history is removed. \
                    The newest 200,000 runs are looked at. Sizes of the file are the operator's: \
                    `tandem storage`.",
-    responses((status = 200, description = "What takes room", body = Value))
+    responses((status = 200, description = "What uses space in the store", body = Value))
 )]
 pub(super) async fn read_storage(
     State(api): State<SharedState>,
@@ -25,7 +25,7 @@ pub(super) async fn read_storage(
     params.only(&[])?;
     if caller.workspace.is_some() {
         // The report names runs of every workspace.
-        let message = "What takes room is told to keys that are bound to no workspace.";
+        let message = "Only keys that are bound to no workspace may read the use of storage.";
         return Err(Problem::forbidden(message));
     }
     let tenant = &caller.tenant;

@@ -46,7 +46,7 @@ async fn run_page_shows_decisions_handoffs_and_run_tree() {
     let below = page(&server, &cookie, &format!("/console/runs/{child}"))
         .await
         .text;
-    assert!(below.contains("Family") && below.contains("conformance-crew"));
+    assert!(below.contains("Related runs") && below.contains("conformance-crew"));
     assert!(!below.contains("Decisions"), "a worker supervises nobody");
 }
 

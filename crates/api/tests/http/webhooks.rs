@@ -317,7 +317,7 @@ async fn console_shows_deliveries_and_redelivers() {
     let server = TestServer::new().await;
     let cookie = sign_in(&server).await;
     let empty = page(&server, &cookie, "/console/webhooks").await;
-    assert!(empty.text.contains("Nobody is told"), "{empty:?}");
+    assert!(empty.text.contains("There are no webhooks"), "{empty:?}");
     let made = server.post(HOOKS, new_webhook()).await.ok(201);
     let run = server.start("flow", &[noop("a")]).await;
     server.advance(0).await;

@@ -17,12 +17,12 @@ const MODES: [(&str, &str, &str); 2] = [
     (
         "replay",
         "Replay",
-        "Repeats what was recorded. Nothing acts, nobody is asked, nothing is written to memory.",
+        "Repeats what was recorded. No calls are made, no questions are opened, nothing is written to memory.",
     ),
     (
         "branch",
         "Branch",
-        "Goes on for real: calls are made again, people are asked again, memory is written.",
+        "Executes again: calls are made, questions are opened, memory is written.",
     ),
 ];
 
@@ -35,7 +35,7 @@ pub(super) fn part(view: &HistoryPageView) -> Markup {
                     input type="hidden" name="fromSeq" value=(offer.from_seq);
                     p { (retained_events(view, offer)) }
                     fieldset.modes {
-                        legend.visually-hidden { "How the fork goes on" }
+                        legend.visually-hidden { "How the fork continues" }
                         @for (mode, label, note) in MODES { (choice(mode, label, note)) }
                     }
                     div {
@@ -56,7 +56,7 @@ fn retained_events(view: &HistoryPageView, offer: &ForkOffer) -> Markup {
     let again = offer.from_seq <= view.seq;
     html! {
         @match offer.from_seq {
-            0 => "The new run keeps no event: it begins anew.",
+            0 => "The new run keeps no event; it starts from the beginning.",
             1 => "The new run keeps event 0.",
             n => { "The new run keeps events 0 to " (n - 1) "." }
         }

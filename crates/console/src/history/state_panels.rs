@@ -53,7 +53,7 @@ pub(super) fn memory(view: &HistoryPageView) -> Markup {
     html! {
         div data-part="memory" {
             @if memory.lost {
-                p.empty { "What the run remembered then is not kept any more." }
+                p.empty { "The memory of the run at this event is no longer stored." }
             } @else if memory.entries.is_empty() {
                 p.empty { "Nothing." }
             } @else {
@@ -98,7 +98,7 @@ pub(super) fn channels(view: &HistoryPageView) -> Markup {
 pub(super) fn nodes(view: &HistoryPageView) -> Markup {
     html! {
         div data-part="nodes" {
-            @if view.nodes.is_empty() { p.empty { "None was reached yet." } }
+            @if view.nodes.is_empty() { p.empty { "No node has started yet." } }
             ul.children {
                 @for node in &view.nodes {
                     li {

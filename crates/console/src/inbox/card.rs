@@ -193,8 +193,8 @@ fn votes_part(card: &CardView) -> Markup {
                 }
             }
             @if !card.follow_up_questions.is_empty() {
-                section.pad aria-label="Questions asked back" {
-                    h3 { "Asked back" }
+                section.pad aria-label="Questions sent back" {
+                    h3 { "Sent back" }
                     ul.plain {
                         @for question in &card.follow_up_questions {
                             li {
@@ -225,7 +225,7 @@ fn answer(card: &CardView) -> Markup {
                 }
             }
             div #card-changed .notice.bad role="alert" hidden {
-                p { "This changed since you looked. " a href=(links::question(&card.id, &card.selection)) { "Look again" } }
+                p { "The question has changed since it was shown. " a href=(links::question(&card.id, &card.selection)) { "Look again" } }
             }
             @match &card.denied_reason {
                 Some(why) => p.hint #card-barred { (why) },
@@ -262,7 +262,7 @@ fn history(card: &CardView) -> Markup {
     html! {
         @if !card.history.is_empty() {
             details.pad.history open {
-                summary { "What led here " span.count { (card.history.len()) " events" } }
+                summary { "Events before this question " span.count { (card.history.len()) " events" } }
                 ol.plain {
                     @for event in &card.history {
                         li {

@@ -108,9 +108,9 @@ fn nothing_chosen(view: &InboxView) -> Markup {
     html! {
         section #card .panel.pad aria-label="Question" {
             @if view.rows.is_empty() {
-                p.empty { "Nobody waits for you. A question appears here the moment a run asks it." }
+                p.empty { "There are no open questions for you. New questions appear here." }
             } @else {
-                p.empty { "Choose a question to see what is asked, what led there and what happens next." }
+                p.empty { "Choose a question to see its content, its history and the next steps." }
             }
         }
     }

@@ -67,7 +67,7 @@ fn held_agent_decision_uses_the_decision_form() {
         let html = inbox_card(&held);
         for part in [
             "0.4 sure",
-            "0.7 is asked",
+            "0.7 is required",
             "name=\"v/decision/kind\"",
             "value=\"reject\"",
         ] {

@@ -102,7 +102,7 @@ fn iteration(iteration: &IterationView, floor: f64) -> Markup {
                 span.by { " by " (iteration.agent) }
             }
             @if let Some(confidence) = iteration.confidence { (self::confidence(confidence, floor)) }
-            @if iteration.escalated { p.tone-held { "Held for a person before anything happened." } }
+            @if iteration.escalated { p.tone-held { "Held for a person before it is carried out." } }
             @for handoff in &iteration.handoffs { (self::handoff(handoff)) }
             @for check in &iteration.checks { (self::check(check)) }
         }
@@ -166,7 +166,7 @@ pub(super) fn run_tree(view: &RunPageView) -> Markup {
     html! {
         @if let Some(root) = &view.run_tree {
             details.panel open {
-                summary.panel-head { h2 { "Family" } }
+                summary.panel-head { h2 { "Related runs" } }
                 ul.family { (run_tree_node(root)) }
             }
         }

@@ -205,5 +205,5 @@ fn compare_page_names_the_side_without_a_value() {
     assert!(page.contains("Not in A.") && page.contains("Not in B."));
     assert!(page.contains("Only the first 4 differing events"));
     let same = compare_page(&chrome(), &ComparePageView::default());
-    assert!(same.contains("They did the same."));
+    assert!(same.contains("The runs do not differ."));
 }

@@ -16,7 +16,7 @@ pub(crate) enum AuditCommand {
 #[command(
     long_about = "Check the audit log of a server, an exported one, or a decision receipt.\n\n\
         Without a file the log is fetched from the server and checked here, entry by entry: the \
-        server is not asked whether it is in order, except about entries of other tenants. With a \
+        server's own result is used only for entries of other tenants. With a \
         file no server is needed. Exits 1 when anything is not as it was signed.",
     after_help = "\
 Examples:
@@ -48,7 +48,7 @@ Examples:
   tandem audit export > log.ndjson
   tandem audit export --out log.ndjson && tandem audit verify log.ndjson
 
-Entries of other tenants are told by their hash alone, which is enough to check the chain.")]
+Of entries of other tenants only the hash is exported, which is enough to check the chain.")]
 pub(crate) struct ExportArgs {
     /// File to write; stdout by default
     #[arg(long, value_name = "FILE")]

@@ -30,9 +30,9 @@ Examples:
 
 Exit codes:
   0  answered
-  1  not taken; the question is as it was
+  1  refused; the question is unchanged
   2  wrong usage of this command
-  3  taken, and the question stays open (a voice of several, a question asked back)")]
+  3  accepted; the question stays open (more votes are needed, or a question was sent back)")]
     Answer(AnswerArgs),
 }
 
@@ -40,15 +40,15 @@ const DECIDING: &str = "\
 Examples:
   tandem inbox approve ID --comment 'looks right'
   tandem inbox reject ID --comment 'wrong customer'
-  tandem inbox approve ID --digest 4f1c…      only if it still is what `inbox show` showed
+  tandem inbox approve ID --digest 4f1c…      only if it has not changed since `inbox show`
 
-Without --digest the question is read and decided as it then is.
+Without --digest the current version of the question is decided.
 
 Exit codes:
   0  decided
-  1  not taken; somebody else may have been quicker
+  1  refused; another decision may have come first
   2  wrong usage of this command
-  3  your voice is counted, more are needed";
+  3  your vote is counted; more votes are needed";
 
 #[derive(Args)]
 pub(crate) struct QuestionListArgs {

@@ -36,17 +36,17 @@ use std::process::ExitCode;
     about = "A durable host for workflows that wait for time, machines and people",
     long_about = "A durable host for OpenWOP v1 workflow runs: one binary, one SQLite file.\n\n\
         Every step of a run is on disk before it is announced. Kill the process at any moment; \
-        the next one goes on where it stopped.",
+        the next process continues where it stopped.",
     after_help = "\
 Examples:
   tandem dev                                  a server with samples and a console, in ./.tandem
   tandem run hello --follow                   start a run and watch it
-  tandem inbox list                           who waits for a decision?
-  tandem check workflows/                     are these documents good?
-  tandem serve --workflows workflows/         the server for real
-  tandem backup monday.db                     a copy, while it runs
+  tandem inbox list                           list open questions
+  tandem check workflows/                     validate workflow documents
+  tandem serve --workflows workflows/         the server for production
+  tandem backup monday.db                     copy the store while the server runs
 
-`tandem help COMMAND` says more about each.",
+`tandem help COMMAND` describes a command.",
     disable_help_subcommand = false,
     arg_required_else_help = true
 )]
@@ -80,8 +80,8 @@ Examples:
   tandem inbox approve ID --comment 'looks right'
   tandem inbox answer ID --set colour=blue
 
-A decision covers what was shown: its digest goes along, and a question that changed
-meanwhile is refused. One decision wins; everybody later learns who made it."
+A decision is sent with the digest of the question that was shown. If the question has changed,
+the decision is refused. The first decision counts; later ones get the name of who made it."
     )]
     Inbox(InboxCommand),
     /// API keys of a server: create, list, revoke, rotate

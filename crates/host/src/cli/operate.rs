@@ -39,10 +39,10 @@ pub(crate) struct BackupArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Make a store of a backup
+/// Create a store from a backup
 #[derive(Args)]
 #[command(
-    long_about = "Make a store of a backup.\n\n\
+    long_about = "Create a store from a backup.\n\n\
         The store must not exist: move the old one away first, with its -wal file if there is one. Runs \
         go on from where the backup was taken; what was done since then is done again under the same \
         Idempotency-Key.",
@@ -92,15 +92,15 @@ pub(crate) struct ExportRunsArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Bring exported runs into a store that no server uses
+/// Import exported runs into a store that no server uses
 #[derive(Args)]
 #[command(
-    long_about = "Bring exported runs into a store that no server uses.\n\n\
+    long_about = "Import exported runs into a store that no server uses.\n\n\
         An export of everything needs a new store; then links, keys and the audit log work as they \
         did. Other exports may be brought into any store that has none of their runs; if they carry \
         memory, into one without memory. Nothing is written unless the file is complete and all of it \
         fits; each run is written whole.\n\n\
-        Runs that wait go on in the new store: stop the old one first, or they go on twice.",
+        Runs that wait continue in the new store. Stop the old server first, or they run twice.",
     after_help = "\
 Examples:
   tandem import everything.ndjson --store sqlite:new.db
@@ -115,10 +115,10 @@ pub(crate) struct ImportRunsArgs {
     pub(crate) store: String,
 }
 
-/// Show what takes room in a store, why, and what would make it less
+/// Show what uses space in a store, why, and how to reduce it
 #[derive(Args)]
 #[command(
-    long_about = "Show what takes room in a store, why, and what would make it less.\n\n\
+    long_about = "Show what uses space in a store, why, and how to reduce it.\n\n\
         Reads the file beside a running server, at a bounded cost: the newest 200,000 runs are looked at, \
         and sizes of tables are told for files up to 2 GiB.\n\n\
         With --url, or TANDEM_URL and no --store, a server is asked instead. It tells what belongs to the \

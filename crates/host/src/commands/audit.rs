@@ -50,7 +50,7 @@ fn verify_receipt(args: &VerifyArgs, file: &Path) -> anyhow::Result<ExitCode> {
         output::json(&json!({"valid": true, "receipt": receipt}))?;
     } else {
         let decision = &receipt["decision"];
-        let part = |value: &Value| sanitize(value.as_str().unwrap_or("nobody in particular"));
+        let part = |value: &Value| sanitize(value.as_str().unwrap_or("no actor"));
         output::line(format!(
             "the receipt holds: {} was {} by {} ({}) at {}, audit entry {}",
             part(&receipt["interruptId"]),
@@ -164,8 +164,7 @@ impl ExportChecker {
         self.partial.extend_from_slice(bytes);
         if self.partial.len() > MAX_LINE_BYTES {
             self.partial.clear();
-            self.wrong
-                .get_or_insert("a line of it is endless".to_owned());
+            self.wrong.get_or_insert("a line is too long".to_owned());
         }
     }
 
@@ -174,7 +173,7 @@ impl ExportChecker {
         if self.wrong.is_none() {
             let read = match std::str::from_utf8(&line) {
                 Ok(text) => self.verifier.line(text),
-                Err(_) => Err("a line of it is not text".to_owned()),
+                Err(_) => Err("a line is not text".to_owned()),
             };
             self.wrong = read.err();
         }

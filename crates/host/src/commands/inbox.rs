@@ -226,7 +226,7 @@ async fn decide(args: DecideArgs, action: &str) -> anyhow::Result<ExitCode> {
     if question["kind"] != "approval" {
         let kind = sanitize(question["kind"].as_str().unwrap_or_default());
         let next = format!(
-            "Use `tandem inbox answer {}`; `inbox show` says how.",
+            "Use `tandem inbox answer {}`; `inbox show` shows how.",
             args.id
         );
         return Err(Failure::new(format!("this is a {kind}, not an approval"), next).into());

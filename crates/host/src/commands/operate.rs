@@ -39,7 +39,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     let to = to.display();
     output::line(format!("{to} is restored: {}, checked", size(bytes)))?;
     output::note(format!(
-        "`tandem serve --store sqlite:{to}` goes on with it"
+        "`tandem serve --store sqlite:{to}` continues with it"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -119,7 +119,7 @@ pub(super) fn store_failure(what: &str, fault: &Fault, hint: &str) -> Failure {
         "locked" => "A server uses it.",
         "older_schema" | "hard_linked" | "data_missing" => "Nothing was changed.",
         "newer_schema" => "Use the version of tandem that wrote it, or a newer one.",
-        "disk_full" => "Make room and try again.",
+        "disk_full" => "Free some space and try again.",
         "export_unreadable" => "Export it again; nothing was changed.",
         _ => "Check the paths and their permissions.",
     };

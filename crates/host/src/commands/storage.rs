@@ -88,7 +88,7 @@ fn print_usage(usage: &StorageUsage, next_purge: Option<String>) -> anyhow::Resu
     let runs = usage.runs;
     let of = if runs.more { "newest runs" } else { "runs" };
     output::line(format!(
-        "{of}: {} live, {} ended and kept for now, {} purged to a tombstone",
+        "{of}: {} live, {} ended and retained, {} purged to a tombstone",
         runs.live, runs.retained, runs.purged
     ))?;
     if let Some(at) = next_purge {
@@ -96,7 +96,7 @@ fn print_usage(usage: &StorageUsage, next_purge: Option<String>) -> anyhow::Resu
     }
     if runs.retained > runs.live {
         output::line(
-            "ended runs are most of it: keep them for less long with [retention] in tandem.toml",
+            "ended runs are most of it: shorten their retention with [retention] in tandem.toml",
         )?;
     } else if runs.live > 0 {
         output::line(
@@ -140,9 +140,9 @@ fn table_description(table: &str) -> &'static str {
         "webhook_feed_rows" => "events that are not expanded to deliveries yet",
         "definitions" => "workflow documents that runs are pinned to; stays",
         "outbox" => "effects to perform",
-        "timers" => "what waits for time",
+        "timers" => "timers that are set",
         "keys" | "settings" | "groups" | "delegations" | "registry" | "webhooks"
-        | "webhook_feeds" => "what was set up; stays",
+        | "webhook_feeds" => "configuration; stays",
         _ => "",
     }
 }

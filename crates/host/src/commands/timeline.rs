@@ -114,7 +114,7 @@ fn describe(event: &Value) -> EventLine {
             with_reason("cancelled", text("reason")),
         ),
         "node.suspended" => show("?", Colour::Yellow, format!("waits: {}", text("kind"))),
-        "node.resumed" => show("▶", Colour::Blue, "goes on".to_owned()),
+        "node.resumed" => show("▶", Colour::Blue, "resumed".to_owned()),
         "node.dispatched" => {
             let child = format!("{} as {}", text("childWorkflowId"), text("childRunId"));
             show("↳", Colour::Blue, child)

@@ -21,6 +21,7 @@ const MAX_SECONDS: u64 = 24 * 3600;
 pub(crate) struct ConnectionsLayer {
     pub(crate) max: Option<usize>,
     pub(crate) max_per_address: Option<usize>,
+    pub(crate) max_per_key: Option<usize>,
     pub(crate) header_timeout_seconds: Option<u64>,
     pub(crate) body_timeout_seconds: Option<u64>,
     pub(crate) idle_timeout_seconds: Option<u64>,
@@ -44,6 +45,7 @@ impl ConnectionsLayer {
         Self {
             max: self.max.or(below.max),
             max_per_address: self.max_per_address.or(below.max_per_address),
+            max_per_key: self.max_per_key.or(below.max_per_key),
             header_timeout_seconds: self.header_timeout_seconds.or(below.header_timeout_seconds),
             body_timeout_seconds: self.body_timeout_seconds.or(below.body_timeout_seconds),
             idle_timeout_seconds: self.idle_timeout_seconds.or(below.idle_timeout_seconds),
@@ -76,6 +78,7 @@ impl ConnectionsLayer {
                 max,
                 max_per_address: at_least_one("max_per_address", self.max_per_address)?
                     .unwrap_or(half),
+                max_per_key: at_least_one("max_per_key", self.max_per_key)?.unwrap_or(half),
                 header_timeout: seconds(
                     "header_timeout_seconds",
                     self.header_timeout_seconds,
@@ -138,6 +141,7 @@ mod tests {
         let layer = ConnectionsLayer::default();
         let few = layer.within(Some(512)).unwrap();
         assert_eq!((few.limits.max, few.limits.max_per_address), (512, 256));
+        assert_eq!(few.limits.max_per_key, 256);
         assert_eq!((few.max_streams, few.max_streams_per_key), (384, 192));
         let many = layer.within(Some(1 << 20)).unwrap();
         assert_eq!((many.limits.max, many.max_streams_per_key), (16_384, 1_024));

@@ -89,6 +89,7 @@ impl Environment<'_> {
         Ok(ConnectionsLayer {
             max: count("TANDEM_MAX_CONNECTIONS")?,
             max_per_address: count("TANDEM_MAX_CONNECTIONS_PER_ADDRESS")?,
+            max_per_key: count("TANDEM_MAX_CONNECTIONS_PER_KEY")?,
             header_timeout_seconds: self.seconds("TANDEM_HEADER_TIMEOUT_SECONDS")?,
             body_timeout_seconds: self.seconds("TANDEM_BODY_TIMEOUT_SECONDS")?,
             idle_timeout_seconds: self.seconds("TANDEM_IDLE_TIMEOUT_SECONDS")?,

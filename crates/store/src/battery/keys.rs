@@ -1,8 +1,9 @@
 //! API keys are found by the hash of their secret and never deleted.
 
 use super::audit::{audit_draft, entries};
-use super::sample::{NOW, later};
-use crate::{AuditDraft, KeyRecord, Store};
+use super::idempotency::record;
+use super::sample::{NOW, conflict, later, must};
+use crate::{AuditDraft, Commit, Conflict, Error, KeyRecord, Store};
 use std::sync::Arc;
 use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
 
@@ -22,8 +23,16 @@ fn key(id: &str, tenant: &str, created_at: Timestamp) -> KeyRecord {
     }
 }
 
-fn key_created() -> AuditDraft {
-    audit_draft("key.created", "k")
+fn new_key(key: KeyRecord) -> Commit {
+    Commit {
+        key: Some(key),
+        audit: vec![audit_draft("key.created", "k")],
+        ..Commit::default()
+    }
+}
+
+async fn put(store: &Arc<dyn Store>, key: KeyRecord) {
+    must(store, new_key(key)).await;
 }
 
 fn key_revoked() -> AuditDraft {
@@ -33,13 +42,13 @@ fn key_revoked() -> AuditDraft {
 pub async fn found_by_hash(store: Arc<dyn Store>) {
     assert_eq!(store.key_by_hash("hash-of-k1").await.unwrap(), None);
     let mut first = key("k1", "t1", NOW);
-    store.put_key(first.clone(), key_created()).await.unwrap();
+    put(&store, first.clone()).await;
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "every field comes back");
     first.workspace = None;
     first.expires_at = None;
     first.scopes = vec![];
-    store.put_key(first.clone(), key_created()).await.unwrap();
+    put(&store, first.clone()).await;
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "the same id is replaced");
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
@@ -48,7 +57,7 @@ pub async fn found_by_hash(store: Arc<dyn Store>) {
 pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
     for (id, tenant, age) in [("k1", "t1", 30), ("k2", "t2", 20), ("k3", "t1", 10)] {
         let key = key(id, tenant, later(age));
-        store.put_key(key, key_created()).await.unwrap();
+        put(&store, key).await;
     }
     let ids = async |tenant: Option<&str>| -> Vec<String> {
         let tenant = tenant.map(TenantId::new);
@@ -61,10 +70,7 @@ pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
 }
 
 pub async fn revoked_once(store: Arc<dyn Store>) {
-    store
-        .put_key(key("k1", "t1", NOW), key_created())
-        .await
-        .unwrap();
+    put(&store, key("k1", "t1", NOW)).await;
     let (own, other) = (TenantId::new("t1"), TenantId::new("t2"));
     assert!(
         !store
@@ -95,13 +101,12 @@ pub async fn revoked_once(store: Arc<dyn Store>) {
 }
 
 pub async fn a_secret_belongs_to_one_key(store: Arc<dyn Store>) {
-    store
-        .put_key(key("k1", "t1", NOW), key_created())
-        .await
-        .unwrap();
+    put(&store, key("k1", "t1", NOW)).await;
     let mut twin = key("k2", "t2", NOW);
     twin.hash = "hash-of-k1".into();
-    let refused = store.put_key(twin, key_created()).await.unwrap_err();
+    let Err(Error::Fault(refused)) = store.commit(new_key(twin)).await else {
+        panic!("one secret for two keys");
+    };
     assert_eq!(refused.code, "invalid");
     assert!(!refused.retryable);
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
@@ -109,13 +114,10 @@ pub async fn a_secret_belongs_to_one_key(store: Arc<dyn Store>) {
 
 pub async fn key_changes_are_audited(store: Arc<dyn Store>) {
     let tenant = TenantId::new("t1");
-    store
-        .put_key(key("k1", "t1", NOW), key_created())
-        .await
-        .unwrap();
+    put(&store, key("k1", "t1", NOW)).await;
     let mut twin = key("k2", "t2", NOW);
     twin.hash = "hash-of-k1".into();
-    store.put_key(twin, key_created()).await.unwrap_err();
+    store.commit(new_key(twin)).await.unwrap_err();
     for _ in 0..2 {
         let revoked = store
             .revoke_key(&tenant, "k1", later(1), key_revoked())
@@ -136,4 +138,27 @@ pub async fn key_changes_are_audited(store: Arc<dyn Store>) {
         ["key.created", "key.revoked"],
         "each once, and no refusal"
     );
+}
+
+/// A request that makes a key and is repeated must not make a second one.
+pub async fn key_is_made_with_the_response_to_its_request(store: Arc<dyn Store>) {
+    let request = |id: &str| Commit {
+        idempotency: vec![record("k1", NOW)],
+        ..new_key(key(id, "t1", NOW))
+    };
+    must(&store, request("k1")).await;
+    assert_eq!(conflict(&store, request("k2")).await, Conflict::KeyUsed);
+    let keys = store.list_keys(None).await.unwrap();
+    let ids: Vec<&str> = keys.iter().map(|key| key.key_id.as_str()).collect();
+    assert_eq!(ids, ["k1"]);
+    let mut twin = request("k3");
+    twin.key = twin.key.map(|key| KeyRecord {
+        hash: "hash-of-k1".into(),
+        ..key
+    });
+    twin.idempotency = vec![record("k3", NOW)];
+    let key = twin.idempotency[0].key.clone();
+    store.commit(twin).await.unwrap_err();
+    let stored = store.idempotency_record(&key).await.unwrap();
+    assert_eq!(stored, None, "no response to a request that was refused");
 }

@@ -111,7 +111,8 @@ macro_rules! battery {
                 registering_again_replaces_the_definition, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
-                a_secret_belongs_to_one_key, key_changes_are_audited;
+                a_secret_belongs_to_one_key, key_changes_are_audited,
+                key_is_made_with_the_response_to_its_request;
             compaction: non_expiring_keys_are_listed_above_the_threshold,
                 non_expiring_keys_are_limited_to_the_view, compacting_missing_keys_conflicts;
             memory: a_scope_is_readable_as_of_every_position, run_writes_are_visible_up_to_an_event,

@@ -1,4 +1,4 @@
-//! Settings and API keys: data written outside commits.
+//! Settings, which are written outside commits, and API keys.
 
 use super::MemoryStore;
 use crate::SettingsStore;
@@ -33,26 +33,6 @@ impl SettingsStore for MemoryStore {
 
 #[async_trait]
 impl Keys for MemoryStore {
-    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault> {
-        let mut state = self.state()?;
-        let duplicate = state
-            .keys
-            .values()
-            .find(|other| other.hash == key.hash && other.key_id != key.key_id);
-        if let Some(duplicate) = duplicate {
-            return Err(Fault::permanent(
-                "invalid",
-                format!(
-                    "the secret of key {} is that of key {}",
-                    key.key_id, duplicate.key_id
-                ),
-            ));
-        }
-        state.keys.insert(key.key_id.clone(), key);
-        state.append_audit_entry(&audit);
-        Ok(())
-    }
-
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
         let state = self.state()?;
         Ok(state.keys.values().find(|key| key.hash == hash).cloned())

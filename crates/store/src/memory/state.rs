@@ -7,7 +7,7 @@ use crate::commit::{
     MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
     TimerChange,
 };
-use crate::fault::Conflict;
+use crate::fault::{Conflict, Error, Fault};
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
@@ -68,13 +68,16 @@ impl StreamLog {
 }
 
 impl State {
-    pub(super) fn validate(&self, commit: &Commit) -> Result<(), Conflict> {
+    pub(super) fn validate(&self, commit: &Commit) -> Result<(), Error> {
         for guard in &commit.guards {
             self.check_guard(guard)?;
         }
         let mut records = commit.idempotency.iter();
         if records.any(|record| self.idempotency.contains_key(&record.key)) {
-            return Err(Conflict::KeyUsed);
+            return Err(Conflict::KeyUsed.into());
+        }
+        if let Some(key) = &commit.key {
+            self.check_key(key)?;
         }
         // A later append of the same commit builds on the earlier one.
         let mut heads: HashMap<&StreamId, Option<Seq>> = HashMap::new();
@@ -87,12 +90,24 @@ impl State {
                     stream: append.stream.clone(),
                     expected: append.after,
                     actual: *head,
-                });
+                }
+                .into());
             }
             let length = head.map_or(0, |seq| seq.next().0) + append.events.len() as u64;
             *head = length.checked_sub(1).map(Seq);
         }
         Ok(())
+    }
+
+    fn check_key(&self, key: &KeyRecord) -> Result<(), Fault> {
+        let mut others = self
+            .keys
+            .values()
+            .filter(|other| other.key_id != key.key_id);
+        match others.find(|other| other.hash == key.hash) {
+            Some(duplicate) => Err(key.duplicates(&duplicate.key_id)),
+            None => Ok(()),
+        }
     }
 
     fn check_guard(&self, guard: &CommitGuard) -> Result<(), Conflict> {
@@ -209,6 +224,9 @@ impl State {
         }
         for change in commit.people {
             self.change_people(change);
+        }
+        if let Some(key) = commit.key {
+            self.keys.insert(key.key_id.clone(), key);
         }
         for change in commit.webhooks {
             self.change_webhook(change);

@@ -329,10 +329,6 @@ impl SettingsStore for FailingStore {
 
 #[async_trait]
 impl Keys for FailingStore {
-    async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault> {
-        self.inner.put_key(key, audit).await
-    }
-
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
         self.inner.key_by_hash(hash).await
     }

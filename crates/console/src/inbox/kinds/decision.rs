@@ -31,7 +31,7 @@ pub(super) fn question_part(card: &CardView) -> Markup {
         @if let (Some(observed), Some(threshold)) = (number("observed"), number("threshold")) {
             p.pad.hint {
                 (card.data["agentId"].as_str().unwrap_or("An agent")) " is " (observed)
-                " sure of this; " (threshold) " is asked for."
+                " sure of this; " (threshold) " is required."
             }
         }
         @if let Some((before, after)) = card.edit() { (compared::table(before, after)) }

@@ -49,6 +49,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) max: usize,
     /// Connections at once from one address that is not loopback.
     pub(crate) max_per_address: usize,
+    /// Connections at once that are used with one key.
+    pub(crate) max_per_key: usize,
     /// From the start of a connection, or the first byte of a request, to the end of its headers.
     pub(crate) header_timeout: Duration,
     /// Between two requests.
@@ -183,10 +185,12 @@ async fn handle_connection(
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let connection = Arc::clone(&slot.connection);
+    let key = slot.key();
     let service = service_fn(|mut request: Request<Incoming>| {
         let connection = Arc::clone(&connection);
         let accepted = connection.begin(!request.body().is_end_stream());
         request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(key.clone());
         let request =
             request.map(|body| Body::new(RequestBody::new(body, Arc::clone(&connection))));
         let mut app = app.clone();

@@ -3,15 +3,18 @@
 //!
 //! When the table is full, connections that wait for a request are evicted for new ones, so a peer
 //! that opens many idle connections evicts its own. A connection with a request in progress is
-//! never evicted, except one whose body is overdue.
+//! never evicted, except one whose body is overdue. The same holds for the connections of one address
+//! and of one key: at its own maximum it evicts its own.
 
 use super::ConnectionLimits;
 use super::phase::{Connection, Phase};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tandem_api::{ConnectionKey, ConnectionsByKey};
 use tokio::task::AbortHandle;
 
 /// A body that is not complete after this time may be evicted when the table is full.
@@ -32,6 +35,7 @@ struct Open {
     next_id: u64,
     connections: HashMap<u64, Entry>,
     by_peer: HashMap<IpAddr, usize>,
+    by_key: HashMap<Arc<str>, usize>,
 }
 
 /// A connection and its phase when it was examined.
@@ -45,6 +49,8 @@ struct ObservedState {
 struct Entry {
     connection: Arc<Connection>,
     peer: IpAddr,
+    /// The key of its newest request.
+    key: Option<Arc<str>>,
     /// Set once its task runs.
     task: Option<AbortHandle>,
 }
@@ -54,6 +60,33 @@ pub(super) struct ConnectionSlot {
     table: Arc<ConnectionTable>,
     pub(super) id: u64,
     pub(super) connection: Arc<Connection>,
+}
+
+impl ConnectionSlot {
+    /// For requests on this connection.
+    pub(super) fn key(&self) -> ConnectionKey {
+        ConnectionKey(Arc::new(SlotKey {
+            table: Arc::clone(&self.table),
+            id: self.id,
+        }))
+    }
+}
+
+struct SlotKey {
+    table: Arc<ConnectionTable>,
+    id: u64,
+}
+
+impl ConnectionsByKey for SlotKey {
+    fn use_key(&self, key_id: &Arc<str>) -> Result<(), usize> {
+        let table = &self.table;
+        let max = table.limits.max_per_key;
+        let counted = table
+            .open
+            .lock()
+            .set_key(self.id, key_id, max, table.now_ms());
+        counted.ok_or(max)
+    }
 }
 
 impl Drop for ConnectionSlot {
@@ -83,10 +116,10 @@ impl ConnectionTable {
             false => self.limits.max_per_address,
         };
         if open.by_peer.get(&peer).is_some_and(|count| *count >= share) {
-            open.evict_waiting(now, Some(peer))?;
+            open.evict_waiting(now, |entry| entry.peer == peer)?;
         }
         if open.connections.len() >= self.limits.max {
-            open.evict_waiting(now, None)?;
+            open.evict_waiting(now, |_| true)?;
         }
         let id = open.next_id;
         open.next_id += 1;
@@ -97,6 +130,7 @@ impl ConnectionTable {
             Entry {
                 connection: Arc::clone(&connection),
                 peer,
+                key: None,
                 task: None,
             },
         );
@@ -117,7 +151,7 @@ impl ConnectionTable {
     /// Evicts some waiting connections when the system has no descriptors left.
     pub(super) fn evict_waiting(&self) {
         let now = self.now_ms();
-        let _ = self.open.lock().evict_waiting(now, None);
+        let _ = self.open.lock().evict_waiting(now, |_| true);
     }
 
     /// Closes overdue connections; called periodically.
@@ -172,20 +206,35 @@ impl Open {
         let Some(entry) = self.connections.remove(&id) else {
             return;
         };
-        if let Some(count) = self.by_peer.get_mut(&entry.peer) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_peer.remove(&entry.peer);
-            }
+        decrement(&mut self.by_peer, &entry.peer);
+        if let Some(key) = &entry.key {
+            decrement(&mut self.by_key, key);
         }
     }
 
-    /// Closes the connections that waited longest: first with incomplete headers, then idle ones,
+    /// Counts a connection for a key. `None` if the key has `max` others and none of them waits.
+    fn set_key(&mut self, id: u64, key: &Arc<str>, max: usize, now: u64) -> Option<()> {
+        let before = self.connections.get(&id)?.key.clone();
+        if before.as_ref() == Some(key) {
+            return Some(());
+        }
+        if self.by_key.get(key).is_some_and(|count| *count >= max) {
+            self.evict_waiting(now, |entry| entry.key.as_ref() == Some(key))?;
+        }
+        if let Some(before) = before {
+            decrement(&mut self.by_key, &before);
+        }
+        *self.by_key.entry(Arc::clone(key)).or_default() += 1;
+        self.connections.get_mut(&id)?.key = Some(Arc::clone(key));
+        Some(())
+    }
+
+    /// Closes those of the chosen connections that waited longest: first with incomplete headers, then idle ones,
     /// then with an overdue body. `None` if none can be closed.
-    fn evict_waiting(&mut self, now: u64, peer: Option<IpAddr>) -> Option<()> {
+    fn evict_waiting(&mut self, now: u64, among: impl Fn(&Entry) -> bool) -> Option<()> {
         let entries = self.connections.iter();
         let mut waiting: Vec<(u8, ObservedState)> = entries
-            .filter(|(_, entry)| peer.is_none_or(|peer| entry.peer == peer))
+            .filter(|(_, entry)| among(entry))
             .filter(|(_, entry)| entry.connection.blocked_for(now).is_none())
             .filter_map(|(id, entry)| {
                 let (phase, since) = entry.connection.phase();
@@ -243,6 +292,15 @@ impl Open {
             self.remove(observed.id);
         }
         closed
+    }
+}
+
+fn decrement<K: Hash + Eq>(counts: &mut HashMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
     }
 }
 

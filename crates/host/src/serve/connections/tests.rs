@@ -14,6 +14,7 @@ fn table(max: usize, max_per_address: usize) -> Arc<ConnectionTable> {
     ConnectionTable::new(ConnectionLimits {
         max,
         max_per_address,
+        max_per_key: max.div_ceil(2),
         header_timeout: Duration::ZERO,
         idle_timeout: Duration::from_secs(60),
         write_timeout: Duration::ZERO,
@@ -81,6 +82,55 @@ fn address_limit_evicts_only_connections_of_that_address() {
     assert!(is_closed(&neighbours[0]), "one subscriber has 64 bits");
     let local: Vec<_> = (0..3).filter_map(|_| admit(&table, LOCAL)).collect();
     assert!(!local.iter().any(is_closed), "loopback has no share");
+}
+
+/// Begins a request of this key whose body is not complete.
+fn begin_body(slot: &ConnectionSlot, key: &str) -> Result<(), usize> {
+    assert!(slot.connection.begin(true));
+    slot.key().0.use_key(&Arc::from(key))
+}
+
+#[test]
+fn one_key_with_unfinished_bodies_leaves_connections_to_others() {
+    let table = table(6, 6);
+    let noisy: Vec<_> = (0..6).map(|_| admit(&table, LOCAL).unwrap()).collect();
+    let refused: Vec<_> = noisy.iter().map(|slot| begin_body(slot, "noisy")).collect();
+    assert_eq!(refused, [Ok(()), Ok(()), Ok(()), Err(3), Err(3), Err(3)]);
+    // A refused request is answered, and its connection waits for the next one.
+    noisy[3..]
+        .iter()
+        .for_each(|slot| slot.connection.response_sent());
+    let quiet = admit(&table, LOCAL).expect("a connection of the noisy key is evicted");
+    assert_eq!(begin_body(&quiet, "quiet"), Ok(()));
+    assert!(
+        !noisy[..3].iter().any(is_closed),
+        "requests are not cut off"
+    );
+}
+
+#[test]
+fn key_at_its_maximum_evicts_its_own_idle_connections() {
+    let table = table(6, 6);
+    let quiet = admit(&table, LOCAL).unwrap();
+    assert_eq!(begin_body(&quiet, "quiet"), Ok(()));
+    quiet.connection.response_sent();
+    let mut own: Vec<_> = (0..3).map(|_| admit(&table, LOCAL).unwrap()).collect();
+    for slot in &own {
+        assert_eq!(begin_body(slot, "noisy"), Ok(()));
+    }
+    own[0].connection.response_sent();
+    let next = admit(&table, LOCAL).unwrap();
+    assert_eq!(begin_body(&next, "noisy"), Ok(()));
+    assert!(is_closed(&own[0]) && !is_closed(&quiet));
+    drop(own.pop());
+    let last = admit(&table, LOCAL).unwrap();
+    assert_eq!(
+        begin_body(&last, "noisy"),
+        Ok(()),
+        "a closed one is not counted"
+    );
+    assert_eq!(begin_body(&last, "other"), Ok(()), "the key may change");
+    assert_eq!(begin_body(&quiet, "noisy"), Ok(()), "and is counted once");
 }
 
 #[test]
