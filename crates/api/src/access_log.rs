@@ -131,7 +131,7 @@ where
     let mut response = match handled {
         Ok(Ok(response)) => response,
         Err(cause) => {
-            api.runtime.metrics().panics.inc();
+            api.app.metrics().panics.inc();
             Problem::internal(&panic_message(&*cause)).into_response()
         }
     };
@@ -141,7 +141,7 @@ where
         // Boxed because it is rare: the future of every request stays small.
         Box::pin(refusal_recorder.store(&api, refused)).await;
     }
-    let mut response = problem::redact(&api.runtime, response);
+    let mut response = problem::redact(&api.app, response);
     let headers = response.headers_mut();
     headers.insert(TRACEPARENT, trace.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

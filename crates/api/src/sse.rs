@@ -3,7 +3,6 @@
 //! The connection pulls the stream: data that a slow reader does not take is not read from the log.
 //! A stream buffers one page of the log and renders it in chunks of [`CHUNK_BYTES`] or one frame.
 
-use crate::follow::{FollowUpdate, Follower};
 use crate::streams::{StreamGuard, while_allowed};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -13,6 +12,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::Duration;
+use tandem_app::{FollowUpdate, Follower};
 use tandem_record::{RecordedEvent, Seq};
 use tokio::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Reads a log as it grows. Holds a cursor and a bell: nothing is queued for a slow reader, and a
 //! lost notification costs latency, never an event.
 
-use crate::api::ApiState;
+use crate::app::App;
 use tandem_record::{RecordedEvent, RunId, Seq};
 use tandem_runtime::{Fault, PageLimit, Runtime, StoredRun};
 use tokio::sync::watch;
@@ -13,7 +13,7 @@ pub(crate) const PAGE: PageLimit = PageLimit {
     bytes: 256 * 1024,
 };
 
-pub(crate) struct Follower {
+pub struct Follower {
     runtime: Runtime,
     run: RunId,
     cursor: Option<Seq>,
@@ -22,7 +22,7 @@ pub(crate) struct Follower {
     ended: bool,
 }
 
-pub(crate) enum FollowUpdate {
+pub enum FollowUpdate {
     Events(Vec<RecordedEvent>),
     /// No event arrived before the deadline.
     TimedOut,
@@ -32,23 +32,40 @@ pub(crate) enum FollowUpdate {
     Draining,
 }
 
+impl App {
+    /// Follows a run the caller may see, from after `cursor`, until the run ends or `stopping` becomes true.
+    pub fn follow_run(
+        &self,
+        run: &StoredRun,
+        cursor: Option<Seq>,
+        stopping: watch::Receiver<bool>,
+    ) -> Follower {
+        Follower::new(self.runtime().clone(), run, cursor, stopping)
+    }
+}
+
 impl Follower {
     /// Follows a run from after `cursor`. The bell is registered before the first read, so no event
     /// is missed in between.
-    pub(crate) fn new(api: &ApiState, run: &StoredRun, cursor: Option<Seq>) -> Self {
+    fn new(
+        runtime: Runtime,
+        run: &StoredRun,
+        cursor: Option<Seq>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         let row = &run.row;
         Self {
-            bell: api.runtime.bell().listen(&row.run_id),
-            runtime: api.runtime.clone(),
+            bell: runtime.bell().listen(&row.run_id),
+            runtime,
             run: row.run_id.clone(),
             cursor,
-            stopping: api.stopping.clone(),
+            stopping,
             ended: row.status.is_terminal() && cursor >= Some(run.head),
         }
     }
 
     /// Waits for the next events and returns them.
-    pub(crate) async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
+    pub async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
         loop {
             if self.ended {
                 return Ok(FollowUpdate::Ended);
@@ -77,7 +94,7 @@ impl Follower {
 }
 
 /// Resolves when the host drains; never when the sender is gone.
-pub(crate) async fn wait_until_stopping(stopping: &mut watch::Receiver<bool>) {
+pub async fn wait_until_stopping(stopping: &mut watch::Receiver<bool>) {
     if stopping.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
