@@ -141,7 +141,7 @@ impl Keyring {
             tenant: Some(record.tenant.clone()),
             key: Some(record.clone()),
             audit: vec![audit],
-            idempotency: response,
+            idempotency: response.into_iter().collect(),
             ..Commit::default()
         };
         let stored = self.store.commit(commit).await;

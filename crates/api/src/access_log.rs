@@ -135,7 +135,7 @@ where
     let mut response = match handled {
         Ok(Ok(response)) => response,
         Err(cause) => {
-            api.runtime.metrics().panics.inc();
+            api.app.metrics().panics.inc();
             Problem::internal(&panic_message(&*cause)).into_response()
         }
     };
@@ -145,7 +145,7 @@ where
         // Boxed because it is rare: the future of every request stays small.
         Box::pin(refusal_recorder.store(&api, refused)).await;
     }
-    let mut response = problem::redact(&api.runtime, response);
+    let mut response = problem::redact(&api.app, response);
     let LoggedCaller {
         key_id,
         tenant,

@@ -1,30 +1,23 @@
 //! The configuration of the HTTP API, and the state its handlers share.
 
 use crate::http_metrics::HttpMetrics;
-use crate::idempotency::InFlight;
-use crate::key_use::KeyUse;
 use crate::page_budget::PageBudget;
-use crate::problem::Problem;
 use crate::request_permits::RequestPermits;
 use crate::streams::StreamPermits;
-use axum::http::request::Parts;
 use bytes::Bytes;
-use serde_json::json;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tandem_access::{
-    Groups, Identity, Keyring, LinkSigner, LoginCodes, RateKey, RateLimiter, Scope, Sessions,
-};
-use tandem_record::{InterruptId, Object, RunId, Timestamp, WorkspaceId};
-use tandem_runtime::audit::AuditSigner;
-use tandem_runtime::{InterruptRow, Runtime, StoredRun};
+use tandem_access::{Keyring, LoginCodes, RateLimiter, Sessions};
+use tandem_app::App;
+use tandem_record::Timestamp;
 use tandem_wire::v1::capabilities::WasmPacks;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// Everything the host passes in to build the HTTP API.
 pub struct ApiConfig {
-    pub runtime: Runtime,
+    /// The use cases. Entry points of one host share them.
+    pub app: App,
     pub keyring: Arc<Keyring>,
     /// One-time login codes for the console; the host creates them.
     pub codes: Arc<LoginCodes>,
@@ -46,12 +39,6 @@ pub struct ApiConfig {
     pub ancestry: bool,
     /// How spans are exported, for discovery; `None` when they are not.
     pub otel: Option<&'static str>,
-    /// Signs and verifies links to open interrupts.
-    pub links: LinkSigner,
-    /// Seals the audit log and signs receipts. Sealing is started by the host, not by the API.
-    pub audit_signer: Arc<AuditSigner>,
-    /// Configured approver groups of every tenant; a tenant's own groups override them.
-    pub groups: Groups,
     /// How nodes of packs are run, for discovery; `None` without packs.
     pub packs: Option<WasmPacks>,
     /// Runs requests with large bodies; see [`crate::large_requests`].
@@ -63,7 +50,6 @@ pub struct ApiConfig {
 pub struct Host {
     pub name: String,
     pub version: &'static str,
-    pub host_id: String,
     /// The public URL of the host, without a trailing slash; `None` when it is only reached
     /// locally.
     pub public_url: Option<String>,
@@ -113,7 +99,7 @@ impl Default for HttpSettings {
 pub(crate) type SharedState = Arc<ApiState>;
 
 pub(crate) struct ApiState {
-    pub(crate) runtime: Runtime,
+    pub(crate) app: App,
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) codes: Arc<LoginCodes>,
     pub(crate) sessions: Arc<Sessions>,
@@ -123,22 +109,14 @@ pub(crate) struct ApiState {
     pub(crate) otel: Option<&'static str>,
     pub(crate) test_seams: bool,
     ancestry: bool,
-    pub(crate) links: LinkSigner,
-    pub(crate) audit_signer: Arc<AuditSigner>,
-    pub(crate) groups: Groups,
     pub(crate) packs: Option<WasmPacks>,
     pub(crate) large_requests: Handle,
     pub(crate) stopping: watch::Receiver<bool>,
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
-    /// Limits audit entries about denials, by key, so that repeated denials cannot fill the audit
-    /// log.
-    denials: RateLimiter,
-    key_use: KeyUse,
     pub(crate) streams: Arc<StreamPermits>,
-    pub(crate) pages: Arc<PageBudget>,
+    pub(crate) pages: PageBudget,
     pub(crate) request_permits: Arc<RequestPermits>,
-    pub(crate) in_flight: InFlight,
     pub(crate) metrics: Arc<HttpMetrics>,
     /// The OpenAPI document; set once the routes are known.
     pub(crate) openapi_json: OnceLock<Bytes>,
@@ -149,7 +127,8 @@ impl ApiState {
         let settings = config.settings;
         Self {
             metrics: config.metrics,
-            runtime: config.runtime,
+            pages: PageBudget::new(config.app.reader_memory()),
+            app: config.app,
             keyring: config.keyring,
             codes: config.codes,
             sessions: config.sessions,
@@ -159,155 +138,23 @@ impl ApiState {
             otel: config.otel,
             test_seams: config.test_seams,
             ancestry: config.ancestry,
-            links: config.links,
-            audit_signer: config.audit_signer,
-            groups: config.groups,
             packs: config.packs,
             large_requests: config.large_requests,
             stopping: config.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
-            denials: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
-            key_use: KeyUse::default(),
-            pages: Arc::default(),
             streams: StreamPermits::new(settings.max_streams, settings.max_streams_per_key),
             request_permits: RequestPermits::new(settings.max_mutations),
-            in_flight: InFlight::default(),
             openapi_json: OnceLock::new(),
         }
     }
 
-    /// The runtime, acting for a caller.
-    pub(crate) fn runtime_of(&self, caller: &Identity) -> Runtime {
-        self.runtime.acting_as(caller.actor())
-    }
-
-    /// Writes an audit entry that a key is in use.
-    pub(crate) async fn audit_key_use(&self, caller: &Identity) {
-        if self.key_use.is_first_today(&caller.key_id, self.now()) {
-            self.audit(caller, "key.used", Object::new()).await;
-        }
-    }
-
-    /// Writes an audit entry about the caller's key. A failure is ignored.
-    async fn audit(&self, caller: &Identity, action: &str, details: Object) {
-        let runtime = self.runtime_of(caller);
-        let tenant = Some(&caller.tenant);
-        let entry = runtime.record_audit_entry(tenant, action, &caller.key_id, details);
-        if let Err(fault) = entry.await {
-            tracing::warn!(%fault, action, "the audit entry was not written");
-        }
-    }
-
-    /// Refuses a caller without the scope, and writes an audit entry about the denial.
-    pub(crate) async fn check_scope(
-        &self,
-        caller: &Identity,
-        scope: Scope,
-        parts: &Parts,
-    ) -> Result<(), Problem> {
-        let Err(denied) = caller.require_scope(scope) else {
-            return Ok(());
-        };
-        let now = u64::try_from(self.now().0).unwrap_or(0);
-        if self
-            .denials
-            .check(RateKey::credential(&caller.key_id), now)
-            .is_ok()
-        {
-            let details = Object::from_iter([
-                ("scope".to_owned(), json!(scope.as_str())),
-                ("method".to_owned(), json!(parts.method.as_str())),
-            ]);
-            self.audit(caller, "access.denied", details).await;
-        }
-        Err(denied.into())
-    }
-
     /// Whether the ancestry endpoint is served. It is part of causation across hosts.
     pub(crate) fn serves_ancestry(&self) -> bool {
-        self.ancestry && self.runtime.agent_policy().crosses_hosts()
+        self.ancestry && self.app.agent_policy().crosses_hosts()
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.runtime.clock().now()
-    }
-
-    /// The row of a run this caller may see. A run of another tenant is reported like one that does
-    /// not exist. A run of another workspace gets its own error, as the protocol requires.
-    pub(crate) async fn load_run(
-        &self,
-        caller: &Identity,
-        run: &RunId,
-    ) -> Result<StoredRun, Problem> {
-        let stored = self.load_run_or_expired(caller, run).await?;
-        if self.runtime.is_past_retention(&stored) {
-            return Err(Problem::run_expired());
-        }
-        Ok(stored)
-    }
-
-    /// The same, but also finds a run past retention, of which only the row is left.
-    pub(crate) async fn load_run_or_expired(
-        &self,
-        caller: &Identity,
-        run: &RunId,
-    ) -> Result<StoredRun, Problem> {
-        let Some(stored) = self.runtime.find_run(&caller.tenant, run).await? else {
-            let other = self
-                .runtime
-                .find_run(&caller.counterpart_tenant(), run)
-                .await?;
-            let other = other.map(|stored| stored.row.workspace);
-            return Err(explain_missing(caller, other, Problem::not_found("run")));
-        };
-        check_workspace(caller, stored.row.workspace.as_ref())?;
-        Ok(stored)
-    }
-
-    /// An open or closed interrupt of a run this caller may see; the same rules apply as for the
-    /// run.
-    pub(crate) async fn load_interrupt(
-        &self,
-        caller: &Identity,
-        id: &InterruptId,
-    ) -> Result<InterruptRow, Problem> {
-        let Some(row) = self.runtime.question(&caller.tenant, id).await? else {
-            let other = self
-                .runtime
-                .question(&caller.counterpart_tenant(), id)
-                .await?;
-            let other = other.map(|row| row.workspace);
-            return Err(explain_missing(
-                caller,
-                other,
-                Problem::interrupt_not_found(),
-            ));
-        };
-        check_workspace(caller, row.workspace.as_ref())?;
-        Ok(row)
-    }
-}
-
-fn check_workspace(caller: &Identity, of: Option<&WorkspaceId>) -> Result<(), Problem> {
-    if caller.workspace.is_some() && caller.workspace.as_ref() != of {
-        return Err(Problem::run_forbidden());
-    }
-    Ok(())
-}
-
-/// Why the caller cannot find something. `other` is the workspace of a record with this id in the
-/// tenant for the other kind of key (test or live). If the caller could see that record with the
-/// other kind of key, the error says so.
-fn explain_missing(
-    caller: &Identity,
-    other: Option<Option<WorkspaceId>>,
-    absent: Problem,
-) -> Problem {
-    match other {
-        Some(workspace) if check_workspace(caller, workspace.as_ref()).is_ok() => {
-            Problem::wrong_key_kind(caller)
-        }
-        _ => absent,
+        self.app.now()
     }
 }

@@ -68,7 +68,8 @@ impl<N: RequiredScope> FromRequestParts<SharedState> for Caller<N> {
         }
         check_connection(parts, &identity)?;
         if let Some(scope) = N::SCOPE {
-            api.check_scope(&identity, scope, parts).await?;
+            let method = parts.method.as_str();
+            api.app.check_scope(&identity, scope, method).await?;
         }
         Ok(Self {
             identity,
@@ -99,7 +100,7 @@ pub(crate) async fn authenticate(parts: &Parts, api: &ApiState) -> Result<Identi
         api.failures.check(RateKey::address(address), now_ms)?;
     }
     let identity = outcome?;
-    api.audit_key_use(&identity).await;
+    api.app.audit_key_use(&identity).await;
     Ok(identity)
 }
 

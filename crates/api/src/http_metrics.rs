@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use std::time::Duration;
-use tandem_runtime::{Fault, Metrics, Runtime};
+use tandem_app::{Metrics, WaitingWork};
 
 /// The names discovery advertises, in the protocol's spelling.
 pub(crate) const ADVERTISED: [&str; 16] = [
@@ -123,15 +123,14 @@ impl HttpMetrics {
     }
 
     /// All metrics as OpenMetrics text.
-    pub async fn text(&self, runtime: &Runtime) -> Result<String, Fault> {
-        let depth = runtime.store().depth().await?;
-        let parked = runtime.store().count_parked().await?;
-        self.parked.set(i64::try_from(parked).unwrap_or(i64::MAX));
+    pub fn text(&self, waiting: &WaitingWork) -> String {
+        self.parked
+            .set(i64::try_from(waiting.parked).unwrap_or(i64::MAX));
         self.queue_depth
-            .set(i64::try_from(depth).unwrap_or(i64::MAX));
+            .set(i64::try_from(waiting.queued).unwrap_or(i64::MAX));
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("writing into a string cannot fail");
-        Ok(out)
+        out
     }
 }
 

@@ -1,8 +1,8 @@
-//! The HTTP API: turns requests into commands to the runtime or reads, and results into responses.
+//! The HTTP API: parses requests, calls the use cases of the application layer, renders their outcomes.
 //!
-//! Owns routes, request bodies, status codes, streams, idempotency keys, the OpenAPI document, and
-//! the mount of the console. Does not decide or store runs. JSON shapes come from the wire crate's
-//! projections, never from here.
+//! Owns routes, request bodies, status codes, streams, the OpenAPI document, and the mount of the
+//! console. Does not decide, admit or store anything, and never calls the runtime. JSON shapes come
+//! from the wire crate's projections, never from here.
 //!
 //! Every request passes the same checks in the same order: rate, credential, scope, an earlier
 //! response, shape, visibility, state. Only [`problem`] assigns an HTTP status to an error.
@@ -19,14 +19,7 @@ mod body;
 mod caller;
 mod connection_key;
 mod console;
-mod detached_request;
-mod fair_shares;
-mod fixtures;
-mod follow;
 mod http_metrics;
-mod idempotency;
-mod key_use;
-mod known_secrets;
 mod large_requests;
 mod mutation;
 mod openapi;
@@ -36,7 +29,6 @@ mod params;
 mod path_params;
 mod problem;
 mod request_permits;
-mod resolve_interrupt;
 mod response;
 mod router;
 mod routes;
@@ -48,7 +40,7 @@ mod verb;
 
 pub use api::{ApiConfig, Host, HttpSettings};
 pub use connection_key::{ConnectionKey, ConnectionsByKey};
-pub use fixtures::runnable_fixtures;
 pub use http_metrics::HttpMetrics;
 pub use router::router;
+pub use tandem_app::runnable_fixtures;
 pub use verb::VerbRouter;

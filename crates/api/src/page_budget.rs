@@ -4,7 +4,6 @@
 //! The bytes themselves hold their share of the budget, so it is released when the connection has written
 //! them or is closed, wherever they are buffered until then. A request that waits for room holds no page.
 
-use crate::fair_shares::{FairShares, HeldShare};
 use crate::problem::Problem;
 use axum::BoxError;
 use axum::body::{Body, Bytes, HttpBody};
@@ -14,19 +13,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tandem_app::{FairShares, HeldShare, MAX_WAIT, SMALL_PAGE_BYTES};
 use tandem_record::TenantId;
 use tokio::time::Instant;
 
 /// Pages that are built at once.
 const MAX_BUILDS: usize = 8;
 const MAX_BUILDS_OF_TENANT: usize = 4;
-/// Bytes that wait to be sent.
-const MAX_UNSENT_BYTES: usize = 256 * 1024 * 1024;
-const MAX_UNSENT_BYTES_OF_TENANT: usize = 64 * 1024 * 1024;
-/// Up to this size a page is not counted.
-pub(crate) const SMALL_PAGE_BYTES: usize = 64 * 1024;
-/// How long a request waits for its turn.
-pub(crate) const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Bytes handed to the connection at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// A counted page must be read within this time, and longer only at this rate.
@@ -36,15 +29,6 @@ const MIN_BYTES_PER_SECOND: usize = 16 * 1024;
 pub(crate) struct PageBudget {
     builds: Arc<FairShares>,
     unsent_bytes: Arc<FairShares>,
-}
-
-impl Default for PageBudget {
-    fn default() -> Self {
-        Self {
-            builds: FairShares::new(MAX_BUILDS, MAX_BUILDS_OF_TENANT),
-            unsent_bytes: FairShares::new(MAX_UNSENT_BYTES, MAX_UNSENT_BYTES_OF_TENANT),
-        }
-    }
 }
 
 /// Marks a response whose body is already counted.
@@ -72,6 +56,13 @@ pub(crate) fn counted(bytes: impl AsRef<[u8]> + Send + 'static, share: &Arc<Held
 }
 
 impl PageBudget {
+    pub(crate) fn new(unsent_bytes: &Arc<FairShares>) -> Self {
+        Self {
+            builds: FairShares::new(MAX_BUILDS, MAX_BUILDS_OF_TENANT),
+            unsent_bytes: Arc::clone(unsent_bytes),
+        }
+    }
+
     /// Builds a page of JSON and responds with it. `build` is called again when the first page had to be
     /// dropped because there was no room for it.
     pub(crate) async fn respond<F>(

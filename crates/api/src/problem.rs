@@ -18,8 +18,8 @@ pub(crate) use redact::{ProblemBody, redact};
 use serde_json::{Value, json};
 use std::fmt::Display;
 use tandem_access::{Scope, TEST_PREFIX};
+use tandem_app::{MOCK_PROVIDERS, StoredResponse};
 use tandem_record::{Object, RunId, RunStatus, Seq, Timestamp};
-use tandem_runtime::{MOCK_PROVIDERS, StoredResponse};
 use tandem_wire::v1::error::ErrorEnvelope;
 use tandem_wire::v1::{stream, time::rfc3339};
 
@@ -81,7 +81,7 @@ impl Problem {
         Self::validation(vec![(path.to_owned(), message.into())])
     }
 
-    pub(crate) fn too_many_run_ids(limit: usize) -> Self {
+    fn too_many_run_ids(limit: usize) -> Self {
         Self::invalid("/runIds", format!("must hold 1 to {limit} run ids"))
             .with("maxRunIds", limit as u64)
     }
@@ -104,7 +104,7 @@ impl Problem {
         .with("supported", json!(stream::SUPPORTED))
     }
 
-    pub(crate) fn unsupported_engine_version(served: u32) -> Self {
+    fn unsupported_engine_version(served: u32) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
             "unsupported_force_engine_version",
@@ -113,7 +113,7 @@ impl Problem {
         .with("supported", json!([served]))
     }
 
-    pub(crate) fn unsupported_mock_provider(requested: &str) -> Self {
+    fn unsupported_mock_provider(requested: &str) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
             "unsupported_mock_provider",
@@ -123,7 +123,7 @@ impl Problem {
         .with("supportedProviders", json!(MOCK_PROVIDERS))
     }
 
-    pub(crate) fn webhook_url_rejected(reason: &str) -> Self {
+    fn webhook_url_rejected(reason: &str) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
             "webhook_url_rejected",
@@ -134,7 +134,7 @@ impl Problem {
 
     // --- 403 ---
 
-    pub(crate) fn tenant_membership_required() -> Self {
+    fn tenant_membership_required() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
             "tenant_membership_required",
@@ -150,7 +150,7 @@ impl Problem {
         Self::forbidden("Key lacks the required scope.").with("scopeRequired", scope.as_str())
     }
 
-    pub(crate) fn run_forbidden() -> Self {
+    fn run_forbidden() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
             "run_forbidden",
@@ -158,7 +158,7 @@ impl Problem {
         )
     }
 
-    pub(crate) fn engine_version_forbidden() -> Self {
+    fn engine_version_forbidden() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
             "force_engine_version_forbidden",
@@ -166,7 +166,7 @@ impl Problem {
         )
     }
 
-    pub(crate) fn mock_provider_forbidden(requested: Option<&str>) -> Self {
+    fn mock_provider_forbidden(requested: Option<&str>) -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
             "mock_provider_forbidden",
@@ -186,7 +186,7 @@ impl Problem {
         )
     }
 
-    pub(crate) fn workflow_not_found() -> Self {
+    fn workflow_not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "workflow_not_found",
@@ -194,7 +194,7 @@ impl Problem {
         )
     }
 
-    pub(crate) fn subscription_not_found() -> Self {
+    fn subscription_not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "subscription_not_found",
@@ -212,7 +212,7 @@ impl Problem {
 
     // --- 409, 410, 413 ---
 
-    pub(crate) fn key_mismatch() -> Self {
+    fn key_mismatch() -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "idempotency_key_mismatch",
@@ -257,7 +257,7 @@ impl Problem {
         }
     }
 
-    pub(crate) fn already_resolved(outcome: &str, by: Option<&str>, at: Timestamp) -> Self {
+    fn already_resolved(outcome: &str, by: Option<&str>, at: Timestamp) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "interrupt_already_resolved",
@@ -268,7 +268,7 @@ impl Problem {
         .with("decidedAt", rfc3339(at))
     }
 
-    pub(crate) fn interrupt_not_found() -> Self {
+    fn interrupt_not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "interrupt_not_found",
@@ -276,17 +276,8 @@ impl Problem {
         )
     }
 
-    /// For the holder of a link to an interrupt that was closed with its run: the link counts as
-    /// used.
-    pub(crate) fn for_link_holder(self, now: Timestamp) -> Self {
-        match self.code {
-            "interrupt_gone" => Self::already_resolved("cancelled", None, now),
-            _ => self,
-        }
-    }
-
     /// The run is known, but its log is past retention.
-    pub(crate) fn run_expired() -> Self {
+    fn run_expired() -> Self {
         Self::new(
             StatusCode::GONE,
             "run_expired",
@@ -294,7 +285,7 @@ impl Problem {
         )
     }
 
-    pub(crate) fn link_expired() -> Self {
+    fn link_expired() -> Self {
         Self::new(
             StatusCode::GONE,
             "interrupt_expired",
@@ -302,7 +293,7 @@ impl Problem {
         )
     }
 
-    pub(crate) fn artifact_changed(shown: &str) -> Self {
+    fn artifact_changed(shown: &str) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "artifact_changed",
@@ -322,7 +313,7 @@ impl Problem {
 
     // --- 422 ---
 
-    pub(crate) fn beyond_end(from_seq: Seq, last: Seq) -> Self {
+    fn beyond_end(from_seq: Seq, last: Seq) -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid_from_seq",
@@ -332,7 +323,7 @@ impl Problem {
         .with("lastSequence", last.0)
     }
 
-    pub(crate) fn log_too_large() -> Self {
+    fn log_too_large() -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "log_too_large",

@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
-use tandem_runtime::StoredResponse;
+use tandem_app::StoredResponse;
 
 const REPLAYED: HeaderName = HeaderName::from_static("openwop-idempotent-replay");
 

@@ -4,9 +4,7 @@
 //! A stream buffers one page of the log and renders it in chunks of [`CHUNK_BYTES`] or one frame. Large
 //! pages, and the state that some streams fold, count against the tenant's budget for unsent bytes.
 
-use crate::fair_shares::HeldShare;
-use crate::follow::{FollowUpdate, Follower};
-use crate::page_budget::{SMALL_PAGE_BYTES, counted};
+use crate::page_budget::counted;
 use crate::streams::{StreamGuard, while_allowed};
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -17,6 +15,7 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use tandem_app::{FollowUpdate, Follower, HeldShare, SMALL_PAGE_BYTES};
 use tandem_record::{RecordedEvent, Seq};
 use tokio::time::Instant;
 

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{EndSignal, Identity, Session, Sessions, Unauthenticated, bearer};
+use tandem_app::App;
 use tandem_record::Timestamp;
-use tandem_runtime::Runtime;
 
 /// Expiry is checked again at this interval, because the clock may be moved and because each
 /// request extends a session.
@@ -86,7 +86,7 @@ pub(crate) struct StreamGuard {
     ended: EndSignal,
     session: Option<(Arc<Sessions>, Session)>,
     expires_at: Option<Timestamp>,
-    runtime: Runtime,
+    app: App,
 }
 
 impl ApiState {
@@ -105,7 +105,7 @@ impl ApiState {
             ended,
             session: None,
             expires_at: caller.expires_at,
-            runtime: self.runtime.clone(),
+            app: self.app.clone(),
         })
     }
 
@@ -116,7 +116,7 @@ impl ApiState {
             ended: session.end_signal(),
             session: Some((Arc::clone(&self.sessions), session.clone())),
             expires_at: session.identity.expires_at,
-            runtime: self.runtime.clone(),
+            app: self.app.clone(),
         })
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn while_allowed(
 impl StreamGuard {
     /// Why nothing more may be sent; `None` while sending is permitted.
     pub(crate) fn end_reason(&self) -> Option<Unauthenticated> {
-        let now = || self.runtime.clock().now();
+        let now = || self.app.now();
         if self.ended.has_ended() {
             return Some(Unauthenticated::Revoked);
         }
@@ -174,7 +174,7 @@ impl StreamGuard {
             (None, None) => None,
             (None, Some(_)) => Some(RECHECK_INTERVAL),
             (Some(at), _) => {
-                let left = Duration::from_millis(at.ms_since(self.runtime.clock().now()));
+                let left = Duration::from_millis(at.ms_since(self.app.now()));
                 Some(left.min(RECHECK_INTERVAL))
             }
         };

@@ -98,5 +98,6 @@ pub use tandem_store::{
     AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
     IdempotencyKey, IdempotencyRecord, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, InterruptRow, ListedRun, Page, PageLimit, ParkedWork,
-    RegisteredWorkflow, RunFilter, RunListing, RunPosition, RunRow, StoredResponse, StoredRun,
+    RegisteredWorkflow, RunFilter, RunListing, RunPosition, RunRow, StorageUsage, StoredResponse,
+    StoredRun,
 };

@@ -56,7 +56,7 @@ fn numbered(n: u64) -> Commit {
     }));
     Commit {
         key: Some(key(n)),
-        idempotency: Some(response(n)),
+        idempotency: vec![response(n)],
         ..appends
     }
 }

@@ -25,13 +25,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-nodes",
         ],
     ),
+    // Use cases of every entry point.
+    (
+        "tandem-app",
+        &["tandem-record", "tandem-runtime", "tandem-access"],
+    ),
     ("tandem-console", &[]),
+    // Not the runtime: an entry point calls use cases. `access` authenticates its requests.
     (
         "tandem-api",
         &[
             "tandem-record",
-            "tandem-store",
-            "tandem-runtime",
+            "tandem-app",
             "tandem-access",
             "tandem-wire",
             "tandem-console",
@@ -49,6 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-access",
             "tandem-nodes",
             "tandem-runtime",
+            "tandem-app",
             "tandem-console",
             "tandem-api",
             "tandem-wasm",

@@ -3,9 +3,7 @@
 use super::page::PageError;
 use super::session::PostedForm;
 use crate::api::SharedState;
-use crate::detached_request::run_to_completion;
 use crate::path_params::PathParams;
-use crate::problem::Problem;
 use crate::routes::ForkRunRequest;
 use crate::trace::Trace;
 use axum::Extension;
@@ -13,6 +11,7 @@ use axum::extract::State;
 use axum::response::Redirect;
 use serde_json::Value;
 use tandem_access::Scope;
+use tandem_app::Idempotency;
 use tandem_record::RunId;
 
 pub(super) async fn make(
@@ -27,12 +26,9 @@ pub(super) async fn make(
     let from_seq = posted.field("fromSeq").parse::<u64>();
     // A value that is not a number is passed on and refused like in the API.
     let from_seq = from_seq.map_or_else(|_| Value::from(posted.field("fromSeq")), Value::from);
-    let requested =
-        ForkRunRequest::without_overlay(posted.field("mode"), from_seq).into_request(by, &trace)?;
-    let source = api.load_run_or_expired(by, &RunId::from(run)).await?;
-    let runtime = api.runtime_of(by);
-    let made =
-        run_to_completion(async move { runtime.fork_run(&source, requested, None).await }).await;
-    let fork = made.map_err(Problem::from)?;
+    let requested = ForkRunRequest::without_overlay(posted.field("mode"), from_seq);
+    let requested = requested.into_use_case(RunId::from(run), &trace)?;
+    let made = api.app.fork_run(by, requested, Idempotency::none());
+    let fork = made.await?.done().run;
     Ok(Redirect::to(&format!("/console/runs/{fork}")))
 }

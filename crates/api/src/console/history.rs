@@ -11,12 +11,12 @@ use crate::routes::title;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use tandem_access::Scope;
+use tandem_app::{PageLimit, StoredRun};
 use tandem_console::{
     EventRow, ForkOffer, HistoryPageView, MemoryEntryRow, MemoryPanelView, OpenQuestion,
     ReachedNode, history_fragment, history_page,
 };
 use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Sensitivity, Seq};
-use tandem_runtime::{PageLimit, StoredRun};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 
@@ -35,7 +35,7 @@ pub(super) async fn redirect_to_event(
 ) -> Result<Redirect, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let run = RunId::from(run);
-    let stored = api.load_run(&reader, &run).await?;
+    let stored = api.app.read_run(&reader, &run).await?;
     let chosen = params.number("seq", 0..=u64::MAX)?;
     let seq = chosen.unwrap_or(stored.head.0);
     Ok(Redirect::to(&format!("/console/runs/{run}/at/{seq}")))
@@ -48,12 +48,9 @@ pub(super) async fn show(
     params: Params,
 ) -> Result<Response, PageError> {
     reader.require_scope(Scope::RunsRead)?;
-    let stored = api.load_run(&reader, &RunId::from(run)).await?;
+    let stored = api.app.read_run(&reader, &RunId::from(run)).await?;
     let seq = seq.parse().map(Seq);
     let seq = seq.map_err(|_| Problem::invalid("seq", "must be a whole number of at least 0"))?;
-    if seq > stored.head {
-        return Err(Problem::beyond_end(seq, stored.head).into());
-    }
     let view = load_history_page(&api, &reader, &stored, seq).await?;
     let html = if params.get("fragment").is_some() {
         history_fragment(&view)
@@ -69,7 +66,7 @@ async fn load_history_page(
     stored: &StoredRun,
     seq: Seq,
 ) -> Result<HistoryPageView, Problem> {
-    let observed = api.runtime.observe_at(stored, seq).await?;
+    let observed = api.app.observe_run_at(stored, seq).await?;
     let (view, sensitivity) = (&observed.view, &*observed.sensitivity);
     let rules = (&*observed.definition, sensitivity);
     let extras = SnapshotExtras::default();
@@ -116,8 +113,7 @@ async fn around(
         events: count,
         bytes: AROUND_BYTES,
     };
-    let page = api.runtime.event_page(run, after, limit).await?;
-    let events = page.map(|page| page.events).unwrap_or_default();
+    let events = api.app.read_events(stored, after, limit).await?;
     let events = events.iter().filter(|e| e.seq <= stored.head);
     Ok(events
         .map(|e| run_view::event(run, e, sensitivity))
@@ -125,17 +121,11 @@ async fn around(
 }
 
 async fn memory(api: &ApiState, stored: &StoredRun, seq: Seq) -> Result<MemoryPanelView, Problem> {
-    let memory = api.runtime.run_memory(stored, Some(seq.next()), None);
-    let memory = match memory.await {
-        Ok(memory) => memory,
-        // The run can still be read; only its memory is past retention.
-        Err(fault) if fault.code == "memory_lost" => {
-            return Ok(MemoryPanelView {
-                lost: true,
-                ..MemoryPanelView::default()
-            });
-        }
-        Err(fault) => return Err(fault.into()),
+    let Some(memory) = api.app.read_memory_after(stored, seq).await? else {
+        return Ok(MemoryPanelView {
+            lost: true,
+            ..MemoryPanelView::default()
+        });
     };
     Ok(MemoryPanelView {
         omitted: memory.entries.len().saturating_sub(SHOWN_ENTRIES) as u64,

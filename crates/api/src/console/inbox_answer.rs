@@ -5,16 +5,15 @@ use super::inbox_view;
 use super::page::{PageError, chrome, with_status};
 use super::session::PostedForm;
 use crate::api::SharedState;
-use crate::mutation::Ticket;
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::resolve_interrupt;
-use crate::routes::{Answer, answer_to, find_interrupt};
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
+use tandem_app::{AnswerTarget, Idempotency, SubmittedAnswer};
 use tandem_console::{inbox_page, question_link, read_answer};
+use tandem_record::InterruptId;
 
 pub(super) async fn answer(
     State(api): State<SharedState>,
@@ -53,17 +52,16 @@ pub(super) async fn answer(
 
 async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), Problem> {
     let by = &posted.by;
-    let row = find_interrupt(api, by, id.to_owned()).await?;
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
     // A form without a digest shows nothing we know of: it fails like any other mismatch.
-    let answer = Answer {
-        resume_value: value,
+    let answer = SubmittedAnswer {
+        value,
         digest: Some(posted.field("digest").to_owned()),
         acting_for: None,
     };
-    let (run, submitted) = answer_to(row, answer);
-    let ticket = Ticket::without_key();
-    let taken = resolve_interrupt::decide(api, ticket, by, run, submitted).await;
-    taken.map(|_| ())
+    let target = AnswerTarget::Interrupt(InterruptId::new(id));
+    let decided = api.app.decide(by, target, answer, Idempotency::none());
+    decided.await?;
+    Ok(())
 }

@@ -6,17 +6,16 @@ use super::inbox_view;
 use super::page::PageError;
 use super::session::SignedIn;
 use crate::api::SharedState;
-use crate::follow::wait_until_stopping;
 use crate::params::Params;
-use crate::routes::find_interrupt;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
 use axum::extract::State;
 use axum::response::Response;
 use futures_util::stream;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
+use tandem_app::wait_until_stopping;
 use tandem_console::{InboxSelection, inbox_card_json, inbox_rows_json};
-use tandem_record::RunId;
+use tandem_record::{InterruptId, RunId};
 use tokio::sync::watch;
 
 /// Changes are collected for this long, so that a busy host does not redraw the list constantly.
@@ -28,13 +27,14 @@ pub(super) async fn live(
     params: Params,
 ) -> Result<Response, PageError> {
     reader.require_scope(Scope::RunsRead)?;
-    let bell = api.runtime.bell().listen_questions();
+    let bell = api.app.listen_questions();
     let item = match params.get("item") {
         Some(id) => {
-            let row = find_interrupt(&api, &reader, id.to_owned()).await?;
+            let question = InterruptId::new(id);
+            let row = api.app.read_interrupt(&reader, &question).await?;
             Some(ChosenQuestion {
                 id: id.to_owned(),
-                bell: api.runtime.bell().listen(&row.run_id),
+                bell: api.app.listen_run(&row.run_id),
                 run: row.run_id,
                 sent: String::new(),
             })
@@ -146,6 +146,6 @@ async fn wait_for_run_change(api: &SharedState, item: &mut Option<ChosenQuestion
     };
     if item.bell.changed().await.is_err() {
         // The bell was removed; a new one rings for later events.
-        item.bell = api.runtime.bell().listen(&item.run);
+        item.bell = api.app.listen_run(&item.run);
     }
 }

@@ -7,19 +7,16 @@ use crate::api::ApiState;
 use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{
-    actions, events_up_to, expired_at, find_interrupt, question_body, question_position, title,
-};
+use crate::routes::{actions, expired_at, question_body, question_position, title};
 use serde_json::Value;
-use tandem_access::{Decider, Identity, Scope, may_decide};
+use tandem_access::{Identity, Scope};
+use tandem_app::{Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps};
 use tandem_console::{
     CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep,
 };
 use tandem_record::{
-    DecisionAuthorization, DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq,
-    Timestamp, Vote,
+    DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq, Timestamp, Vote,
 };
-use tandem_runtime::{Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps};
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 30;
@@ -90,9 +87,7 @@ pub(super) async fn load_inbox(
     selection: InboxSelection,
     card: Option<CardView>,
 ) -> Result<InboxView, Problem> {
-    let workspace = reader.workspace.as_ref();
-    let choices = api.runtime.inbox_choices(&reader.tenant, workspace);
-    let choices = choices.await?;
+    let choices = api.app.inbox_choices(reader).await?;
     let mut view = load_rows(api, reader, selection).await?;
     view.kinds = choices.kinds;
     view.groups = choices.groups;
@@ -108,14 +103,13 @@ pub(super) async fn load_rows(
     selection: InboxSelection,
 ) -> Result<InboxView, Problem> {
     let query = InboxQuery {
-        workspace: reader.workspace.clone(),
         after: match selection.cursor.as_deref() {
             Some(cursor) => Some(find_cursor(api, reader, cursor).await?),
             None => None,
         },
         ..query(&selection)?
     };
-    let page = api.runtime.inbox(&reader.tenant, &query).await?;
+    let page = api.app.read_inbox(reader, query).await?;
     let last = page.rows.last().filter(|_| page.more);
     Ok(InboxView {
         next_cursor: last.map(|(place, row)| cursor(place.rank, row)),
@@ -158,12 +152,13 @@ pub(super) async fn load_card(
     reader: &Identity,
     id: String,
 ) -> Result<CardView, Problem> {
-    let row = find_interrupt(api, reader, id).await?;
-    let run = api.load_run(reader, &row.run_id).await?;
-    let definition = api.runtime.pinned_definition(&run).await?;
-    let sensitivity = api.runtime.sensitivity(&run).await?;
+    let id = InterruptId::from(id);
+    let row = api.app.read_interrupt(reader, &id).await?;
+    let run = api.app.read_run(reader, &row.run_id).await?;
+    let definition = api.app.pinned_definition(&run).await?;
+    let sensitivity = api.app.sensitivity(&run).await?;
     let after = run.head.0.checked_sub(LOOK_BACK).map(Seq);
-    let events = events_up_to(api, &row.run_id, after, run.head).await?;
+    let events = api.app.read_log(&row.run_id, after, run.head).await?;
     let shown = question_body(&row);
     let data = shown["data"].clone();
     let offered = actions(&row.kind, &data);
@@ -298,13 +293,8 @@ async fn offer(
     } else if previewed.is_empty() {
         previewed = actions.first().map(|a| &**a).into_iter().collect();
     }
-    let (tenant, run) = (&reader.tenant, &row.run_id);
-    let at = (&row.node, &row.interrupt);
-    let preview = api
-        .runtime
-        .preview_next_steps(tenant, run, at, &previewed)
-        .await?;
-    let Some(preview) = preview else {
+    let preview = api.app.preview_next_steps(reader, row, &previewed);
+    let Some(preview) = preview.await? else {
         return Ok(OfferedActions::default());
     };
     let mut next = Vec::new();
@@ -352,14 +342,8 @@ async fn denied_reason(
         let why = "Your key may look but not answer: it lacks the scope approvals:respond.";
         return Ok(Some(why.to_owned()));
     }
-    let store = api.runtime.store();
-    let decider = Decider::look_up(&**store, &api.groups, reader, None, api.now()).await?;
-    Ok(match may_decide(policy, &decider) {
-        DecisionAuthorization::Granted(_) => None,
-        DecisionAuthorization::Denied(why) => {
-            Some(Problem::may_not_decide(None, why).message().to_owned())
-        }
-    })
+    let denial = api.app.denial_to_decide(reader, policy).await?;
+    Ok(denial.map(|why| Problem::may_not_decide(None, why).message().to_owned()))
 }
 
 fn describe_next_step(definition: &Definition, action: &str, step: NextSteps) -> String {

@@ -9,9 +9,9 @@ use crate::problem::Problem;
 use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use tandem_access::{AuthenticateError, Identity, RateKey, Scope, Unauthenticated};
+use tandem_access::{AuthenticateError, Identity, RateKey, Unauthenticated};
+use tandem_app::InboxQuery;
 use tandem_console::login_page;
-use tandem_runtime::InboxQuery;
 
 pub(super) async fn show(State(api): State<SharedState>, params: Params) -> Response {
     let Some(code) = params.get("code") else {
@@ -83,13 +83,11 @@ pub(super) async fn home(State(api): State<SharedState>, reader: SignedIn) -> Re
 /// The inbox when it has open questions, else the run list.
 async fn first_page(api: &ApiState, identity: &Identity) -> &'static str {
     let one = InboxQuery {
-        workspace: identity.workspace.clone(),
         limit: 1,
         ..InboxQuery::default()
     };
-    let may_read = identity.require_scope(Scope::RunsRead).is_ok();
-    match api.runtime.inbox(&identity.tenant, &one).await {
-        Ok(page) if may_read && !page.rows.is_empty() => "/console/inbox",
+    match api.app.read_inbox(identity, one).await {
+        Ok(page) if !page.rows.is_empty() => "/console/inbox",
         // The page itself shows the error.
         _ => "/console/runs",
     }

@@ -1,6 +1,6 @@
 //! The console under `/console`: sessions, forms and streams. The console crate renders the pages.
-//! Actions use the same runtime as the API, with the identity and the scopes of the key the session
-//! was opened with.
+//! Actions are the use cases of the API, with the identity and the scopes of the key the session was opened
+//! with.
 
 mod agents_view;
 mod assets;

@@ -5,8 +5,8 @@ use crate::api::ApiState;
 use crate::problem::{Problem, ProblemBody};
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use tandem_app::{AppError, Fault};
 use tandem_console::{Chrome, error_page};
-use tandem_runtime::Fault;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -45,6 +45,12 @@ impl From<Problem> for PageError {
 impl From<Fault> for PageError {
     fn from(fault: Fault) -> Self {
         Self::Failed(fault.into())
+    }
+}
+
+impl From<AppError> for PageError {
+    fn from(error: AppError) -> Self {
+        Self::Failed(error.into())
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::routes::title;
 use serde_json::Value;
 use std::collections::VecDeque;
+use tandem_app::{accepted_edit, count_vote};
 use tandem_console::{AnsweredView, VoteView};
 use tandem_record::{Event, RecordedEvent, Vote};
-use tandem_runtime::{accepted_edit, count_vote};
 use tandem_wire::v1::time::rfc3339;
 
 /// Questions shown on a page; a loop may have thousands.

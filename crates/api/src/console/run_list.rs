@@ -3,7 +3,6 @@
 use super::page::{PageError, chrome};
 use super::session::SignedIn;
 use crate::api::{ApiState, SharedState};
-use crate::follow::wait_until_stopping;
 use crate::paging::cursor;
 use crate::params::Params;
 use crate::problem::Problem;
@@ -14,9 +13,9 @@ use axum::response::{Html, Response};
 use futures_util::stream;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
+use tandem_app::{AppError, Page, RunFilter, RunPosition, RunRow, wait_until_stopping};
 use tandem_console::{RunListFilter, RunListRow, RunListView, rows_json, run_list_page};
 use tandem_record::{RunStatus, WorkflowId};
-use tandem_runtime::{Fault, Page, RunPosition};
 use tandem_wire::v1::time::rfc3339;
 use tokio::sync::watch;
 
@@ -33,8 +32,8 @@ pub(super) async fn show(
     let before = run_cursor(&api, &reader, &params).await?;
     let filter = filter(&params)?;
     let mut view = view(&api, &reader, filter, before).await?;
-    let registered = api.runtime.workflows(&reader.partition()).await?;
-    view.workflows = registered.iter().map(|r| r.workflow.to_string()).collect();
+    let ids = api.app.list_workflow_ids(&reader).await?;
+    view.workflows = ids.iter().map(ToString::to_string).collect();
     Ok(Html(run_list_page(&chrome(&api, &reader), &view)))
 }
 
@@ -54,21 +53,17 @@ async fn view(
     reader: &Identity,
     filter: RunListFilter,
     before: Option<RunPosition>,
-) -> Result<RunListView, Fault> {
-    let store_filter = tandem_runtime::RunFilter {
+) -> Result<RunListView, AppError> {
+    let run_filter = RunFilter {
         status: filter.status.as_deref().and_then(RunStatus::parse),
         workflow: filter.workflow_id.as_deref().map(WorkflowId::new),
-        parent: None,
-        workspace: reader.workspace.clone(),
+        ..RunFilter::default()
     };
     let page = Page {
         before,
         limit: ROWS,
     };
-    let listing = api
-        .runtime
-        .list_runs(&reader.tenant, &store_filter, &page)
-        .await?;
+    let listing = api.app.list_runs(reader, run_filter, &page).await?;
     let last = listing.runs.last().filter(|_| listing.more);
     Ok(RunListView {
         next_cursor: last.map(|listed| cursor(listed.row.run_id.as_str())),
@@ -80,7 +75,7 @@ async fn view(
     })
 }
 
-fn row(row: &tandem_runtime::RunRow) -> RunListRow {
+fn row(row: &RunRow) -> RunListRow {
     RunListRow {
         run_id: row.run_id.to_string(),
         workflow_id: row.workflow_id.to_string(),
@@ -102,7 +97,7 @@ pub(super) async fn live(
     let rows = LiveRows {
         filter: filter(&params)?,
         reader: Identity::clone(&reader),
-        bell: api.runtime.bell().listen_any(),
+        bell: api.app.listen_runs(),
         stopping: api.stopping.clone(),
         sent: String::new(),
         stale: true,

@@ -6,7 +6,6 @@ use super::people_view::AnsweredCollector;
 use super::run_view;
 use super::session::SignedIn;
 use crate::api::SharedState;
-use crate::follow::Follower;
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::sse::{self, EventRenderer, Frame, write_frame};
@@ -15,9 +14,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use std::sync::Arc;
 use tandem_access::{Identity, Scope};
+use tandem_app::{Definition, RunFold};
 use tandem_console::{event_json, state_json};
 use tandem_record::{RecordedEvent, RunId, Seq};
-use tandem_runtime::{Definition, RunFold};
 use tandem_wire::v1::project::SnapshotExtras;
 
 pub(super) async fn live(
@@ -28,16 +27,16 @@ pub(super) async fn live(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     reader.require_scope(Scope::RunsRead)?;
-    let stored = api.load_run(&reader, &RunId::from(run)).await?;
+    let stored = api.app.read_run(&reader, &RunId::from(run)).await?;
     // When a browser reconnects it sends the last id, which is newer than the cursor in the URL.
     let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
     let last_seq = resumed.or(params.get("after"));
-    let follower = Follower::new(&api, &stored, None);
+    let follower = api.app.follow_run(&stored, None, api.stopping.clone());
     let renderer = RunPageRenderer {
-        run: api.runtime.run_fold(&stored).await?,
-        definition: api.runtime.pinned_definition(&stored).await?,
+        run: api.app.run_fold(&stored).await?,
+        definition: api.app.pinned_definition(&stored).await?,
         after: last_seq.and_then(|text| text.parse().ok()).map(Seq),
-        agents: AgentsCollector::new(api.runtime.agent_policy().confidence_floor()),
+        agents: AgentsCollector::new(api.app.agent_policy().confidence_floor()),
         newest: None,
         people: AnsweredCollector::default(),
         csrf: reader.csrf(),

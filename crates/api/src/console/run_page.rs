@@ -7,15 +7,15 @@ use super::run_tree_view::load_run_tree;
 use super::run_view;
 use super::session::{PostedForm, SignedIn};
 use crate::api::SharedState;
-use crate::detached_request::run_to_completion;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::routes::{events_up_to, snapshot_extras};
+use crate::routes::snapshot_extras;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use tandem_access::Scope;
+use tandem_app::Idempotency;
 use tandem_console::run_page;
-use tandem_record::{Command, DrainPolicy, RunId, Seq};
+use tandem_record::{DrainPolicy, RunId, Seq};
 
 /// Events shown at first; the rest of a long log can be downloaded.
 const SHOWN_EVENTS: u64 = 500;
@@ -27,14 +27,12 @@ pub(super) async fn show(
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let run = RunId::from(run);
-    api.load_run(&reader, &run).await?;
-    let observed = api.runtime.observe(&reader.tenant, &run).await?;
-    let observed = observed.ok_or_else(|| Problem::not_found("run"))?;
+    let observed = api.app.observe_run(&reader, &run).await?;
     let extras = snapshot_extras(&api, &reader, &observed).await?;
     let head = observed.view.head;
     let omitted = (head.0 + 1).saturating_sub(SHOWN_EVENTS);
     let after = omitted.checked_sub(1).map(Seq);
-    let events = events_up_to(&api, &run, after, head).await?;
+    let events = api.app.read_log(&run, after, head).await?;
     let sensitivity = &*observed.sensitivity;
     let rules = (&*observed.definition, sensitivity);
     let mut view = run_view::state(&observed.view, rules, &extras, &reader, reader.csrf());
@@ -44,7 +42,7 @@ pub(super) async fn show(
         .collect();
     view.events_omitted = omitted;
     if view.supervised {
-        let floor = api.runtime.agent_policy().confidence_floor();
+        let floor = api.app.agent_policy().confidence_floor();
         view.agents = AgentsCollector::collect(floor, &events, sensitivity);
     }
     view.answered = AnsweredCollector::collect(&events);
@@ -60,26 +58,25 @@ pub(super) async fn act(
     let by = &posted.by;
     by.require_scope(Scope::RunsCancel)?;
     let reason = Some("from the console".to_owned());
-    let command = match action.as_str() {
-        "cancel" => Command::Cancel {
-            reason,
-            by: Some(by.principal.clone()),
-            by_parent: None,
-        },
-        "pause" => Command::Pause {
-            reason,
-            policy: DrainPolicy::DrainCurrentNode,
-        },
-        "resume" => Command::Resume { reason },
-        _ => return Err(Problem::not_found("action").into()),
-    };
     let run = RunId::from(run);
-    api.load_run(by, &run).await?;
     let back = format!("/console/runs/{run}");
-    let (runtime, partition) = (api.runtime_of(by), by.partition());
-    let outcome =
-        run_to_completion(async move { runtime.submit(&partition, &run, command, None).await })
-            .await;
-    outcome.map_err(Problem::from)?;
+    match action.as_str() {
+        "cancel" => {
+            let cancelled = api.app.cancel_run(by, run, reason, Idempotency::none());
+            cancelled.await?;
+        }
+        "pause" => {
+            let policy = DrainPolicy::DrainCurrentNode;
+            let paused = api
+                .app
+                .pause_run(by, run, reason, policy, Idempotency::none());
+            paused.await?;
+        }
+        "resume" => {
+            let resumed = api.app.resume_run(by, run, reason, Idempotency::none());
+            resumed.await?;
+        }
+        _ => return Err(Problem::not_found("action").into()),
+    }
     Ok(Redirect::to(&back))
 }

@@ -3,9 +3,9 @@
 use crate::api::ApiState;
 use crate::problem::Problem;
 use tandem_access::Identity;
+use tandem_app::{ListedRun, Page, RunFilter, RunRow};
 use tandem_console::RunTreeView;
 use tandem_record::RunId;
-use tandem_runtime::{ListedRun, Page, RunFilter, RunRow};
 
 /// Levels above a run that are followed; the engine allows no deeper tree.
 const MAX_LEVELS: usize = 40;
@@ -18,10 +18,10 @@ pub(super) async fn load_run_tree(
     reader: &Identity,
     run: &RunId,
 ) -> Result<Option<RunTreeView>, Problem> {
-    let mut root = api.load_run(reader, run).await?.row;
+    let mut root = api.app.read_run(reader, run).await?.row;
     for _ in 0..MAX_LEVELS {
         let Some(parent) = &root.parent else { break };
-        match api.load_run(reader, parent).await {
+        match api.app.read_run(reader, parent).await {
             Ok(above) => root = above.row,
             // The run is purged or belongs to another workspace: the visible tree ends here.
             Err(_) => break,
@@ -55,17 +55,13 @@ async fn children(
 ) -> Result<(Vec<RunRow>, u64), Problem> {
     let filter = RunFilter {
         parent: Some(run.clone()),
-        workspace: reader.workspace.clone(),
         ..RunFilter::default()
     };
     let page = Page {
         before: None,
         limit: remaining + 1,
     };
-    let listing = api
-        .runtime
-        .list_runs(&reader.tenant, &filter, &page)
-        .await?;
+    let listing = api.app.list_runs(reader, filter, &page).await?;
     let more = listing.runs.len().saturating_sub(remaining);
     let rows = listing.runs.into_iter().take(remaining);
     let mut rows: Vec<RunRow> = rows.map(|ListedRun { row, .. }| row).collect();

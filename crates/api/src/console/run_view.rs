@@ -3,11 +3,11 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use tandem_access::{Identity, Scope};
+use tandem_app::Definition;
 use tandem_console::{
     AgentsView, EventRow, ForkOrigin, GraphEdge, GraphNode, GraphView, NodeState, RunPageView,
 };
 use tandem_record::{NodeStatus, RecordedEvent, RunId, RunStatus, RunView, Sensitivity};
-use tandem_runtime::Definition;
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 

@@ -4,19 +4,17 @@
 use super::page::{PageError, chrome};
 use super::session::{PostedForm, SignedIn};
 use crate::api::{ApiState, SharedState};
-use crate::detached_request::run_to_completion;
 use crate::params::Params;
 use crate::path_params::PathParams;
-use crate::problem::Problem;
-use crate::routes::{delivery_state_name, require_reader};
+use crate::routes::delivery_state_name;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
-use tandem_access::{Identity, Scope, fingerprint};
+use tandem_access::Scope;
+use tandem_app::{DeliveryRow, DeliveryState, Idempotency, Subscription, webhook_status};
 use tandem_console::{
     WebhookListView, WebhookPageView, WebhookRow, webhook_list_page, webhook_page,
 };
 use tandem_record::WebhookId;
-use tandem_runtime::{DeliveryRow, DeliveryState, Subscription, webhook_status};
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 50;
@@ -26,8 +24,7 @@ pub(super) async fn list(
     reader: SignedIn,
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::WebhooksManage)?;
-    let (tenant, workspace) = (&reader.tenant, reader.workspace.as_ref());
-    let found = api.runtime.webhooks(tenant, workspace).await?;
+    let found = api.app.list_webhooks(&reader).await?;
     let view = WebhookListView {
         rows: found.iter().map(|sub| row(&api, sub)).collect(),
     };
@@ -41,23 +38,19 @@ pub(super) async fn show(
     params: Params,
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::WebhooksManage)?;
-    let subscription = find(&api, &reader, id).await?;
+    let id = WebhookId::from(id);
+    let subscription = api.app.find_webhook(&reader, &id).await?;
     let webhook = &subscription.webhook;
-    require_reader(&reader, webhook)?;
+    api.app.require_webhook_reader(&reader, webhook)?;
     let before = params.number("cursor", 1..=u64::MAX)?;
-    let log = api
-        .runtime
-        .webhook_deliveries(&webhook.id, before, ROWS)
-        .await?;
+    let log = api.app.list_deliveries(&reader, webhook, before, ROWS);
+    let log = log.await?;
     let last = log.rows.last().filter(|_| log.more);
-    let secret = api
-        .runtime
-        .webhook_sender()
-        .map(|webhook_sender| webhook_sender.secret(&webhook.id, webhook.generation));
+    let sender = api.app.webhook_sender_view(webhook).await?;
     let failed = subscription.health.failed_at.is_some();
     let view = WebhookPageView {
         webhook: row(&api, &subscription),
-        secret_fingerprint: secret.as_deref().map(fingerprint).unwrap_or_default(),
+        secret_fingerprint: sender.map(|s| s.secret_fingerprint).unwrap_or_default(),
         next_cursor: last.map(|row| row.number.to_string()),
         deliveries: log.rows.iter().map(|row| delivery(row, failed)).collect(),
         csrf: reader.csrf(),
@@ -72,22 +65,10 @@ pub(super) async fn redeliver(
 ) -> Result<Redirect, PageError> {
     let by = &posted.by;
     by.require_scope(Scope::WebhooksManage)?;
-    let subscription = find(&api, by, id).await?;
-    let number = number.parse().map_err(|_| Problem::not_found("delivery"))?;
-    let back = format!("/console/webhooks/{}", subscription.webhook.id);
-    let runtime = api.runtime_of(by);
-    let outcome =
-        run_to_completion(async move { runtime.redeliver(&subscription, number, None).await })
-            .await;
-    outcome.map_err(Problem::from)?;
-    Ok(Redirect::to(&back))
-}
-
-async fn find(api: &ApiState, reader: &Identity, id: String) -> Result<Subscription, PageError> {
-    let (tenant, workspace) = (&reader.tenant, reader.workspace.as_ref());
-    let id = WebhookId::from(id);
-    let found = api.runtime.webhook(tenant, workspace, &id).await?;
-    Ok(found.ok_or_else(Problem::subscription_not_found)?)
+    let (id, number) = (WebhookId::from(id), number.parse().ok());
+    let queued = api.app.redeliver(by, &id, number, Idempotency::none());
+    queued.await?;
+    Ok(Redirect::to(&format!("/console/webhooks/{id}")))
 }
 
 fn row(api: &ApiState, subscription: &Subscription) -> WebhookRow {

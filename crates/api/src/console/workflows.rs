@@ -5,16 +5,14 @@ use super::run_view::{graph, pretty};
 use super::session::{PostedForm, SignedIn};
 use crate::api::SharedState;
 use crate::body;
-use crate::detached_request::run_to_completion;
 use crate::path_params::PathParams;
-use crate::problem::Problem;
-use crate::routes::CreateRunRequest;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{Html, Redirect};
 use serde_json::Value;
 use tandem_access::Scope;
+use tandem_app::{CreateRun, Idempotency};
 use tandem_console::{
     WorkflowListView, WorkflowPageView, WorkflowRow, workflow_list_page, workflow_page,
 };
@@ -25,7 +23,7 @@ pub(super) async fn list(
     reader: SignedIn,
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::ManifestRead)?;
-    let registered = api.runtime.workflows(&reader.partition()).await?;
+    let registered = api.app.list_runnable_workflows(&reader).await?;
     let rows = registered.iter().map(|registered| {
         let document: Value = serde_json::from_str(&registered.document).unwrap_or_default();
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
@@ -50,13 +48,9 @@ pub(super) async fn show(
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::ManifestRead)?;
     let id = WorkflowId::from(id);
-    let registered = api.runtime.workflow(&reader.partition(), &id).await?;
-    let registered = registered.ok_or_else(Problem::workflow_not_found)?;
-    let definition = api
-        .runtime
-        .current_definition(&reader.partition(), &id)
-        .await?;
-    let definition = definition.ok_or_else(Problem::workflow_not_found)?;
+    let owner = api.app.workflow_owner(&reader, None)?;
+    let registered = api.app.read_workflow(&reader, &owner, &id).await?;
+    let definition = api.app.read_definition(&reader, &id).await?;
     let source: Value = serde_json::from_str(&registered.document).unwrap_or_default();
     let view = WorkflowPageView {
         id: id.to_string(),
@@ -79,10 +73,12 @@ pub(super) async fn start(
     by.require_scope(Scope::RunsCreate)?;
     let input = posted.field("input").trim();
     let input = if input.is_empty() { "{}" } else { input };
-    let requested = CreateRunRequest::with_inputs(id, body::parse(input.as_bytes())?);
-    let new = requested.into_run(by, &trace, false, Transport::Ui)?;
-    let runtime = api.runtime_of(by);
-    let created = run_to_completion(async move { runtime.create_run(new, None).await }).await;
-    let run = created.map_err(Problem::from)?;
+    let inputs = body::parse(input.as_bytes())?;
+    let requested = CreateRun {
+        trace: Some(trace.for_run()),
+        ..CreateRun::with_inputs(WorkflowId::from(id), inputs, Transport::Ui)
+    };
+    let created = api.app.create_run(by, requested, Idempotency::none());
+    let run = created.await?.done();
     Ok(Redirect::to(&format!("/console/runs/{run}")))
 }

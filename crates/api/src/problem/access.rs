@@ -2,33 +2,39 @@
 
 use super::Problem;
 use axum::http::StatusCode;
-use tandem_access::{Identity, KeyChangeDenied, RESERVED_ROLE, Scope};
+use tandem_access::{KeyChangeDenied, RESERVED_ROLE, Scope};
+use tandem_app::{ForbiddenReason, TenantResource};
+use tandem_record::TenantId;
 use tandem_wire::v1::time::rfc3339;
 
 impl Problem {
     /// The record is in the caller's own tenant, but belongs to the other kind of key (test or
     /// live).
-    pub(crate) fn wrong_key_kind(caller: &Identity) -> Self {
-        let (kind, needed) = match caller.test_key {
+    fn other_key_kind(
+        test_key: bool,
+        key_tenant: &TenantId,
+        acts_in: &TenantId,
+        run_in: &TenantId,
+    ) -> Self {
+        let (kind, needed) = match test_key {
             true => ("test", "live"),
             false => ("live", "test"),
         };
         let hint = format!(
-            "Test keys act in {}~test, apart from live data. Use a {needed} key for this run.",
-            caller.key_tenant()
+            "Test keys act in {key_tenant}~test, apart from live data. Use a {needed} key for this run."
         );
         Self::new(
             StatusCode::FORBIDDEN,
             "run_forbidden",
             format!("The run was made with a {needed} key, and this is a {kind} key."),
         )
-        .with("actsIn", caller.tenant.as_str())
-        .with("runIn", caller.counterpart_tenant().as_str())
+        .with("actsIn", acts_in.as_str())
+        .with("runIn", run_in.as_str())
         .with("hint", hint)
     }
 
     /// A link ends with the keys of the principal it was issued to.
-    pub(crate) fn link_revoked() -> Self {
+    fn link_revoked() -> Self {
         Self::forbidden(
             "This link is no longer valid: the principal it was issued to has no valid key for it.",
         )
@@ -36,10 +42,57 @@ impl Problem {
     }
 
     /// Deliveries carry what happens in runs.
-    pub(crate) fn webhook_needs_read_scope(scope: Scope) -> Self {
+    fn webhook_needs_read_scope(scope: Scope) -> Self {
         let hint = "A webhook receives the events of runs, so registering one, reading its deliveries and \
                     rotating its secret take the scope runs:read besides webhooks:manage.";
         Self::scope_missing(scope).with("hint", hint)
+    }
+}
+
+impl From<ForbiddenReason> for Problem {
+    fn from(reason: ForbiddenReason) -> Self {
+        match reason {
+            ForbiddenReason::Scope(scope) => Self::scope_missing(scope),
+            ForbiddenReason::WebhookReader(scope) => Self::webhook_needs_read_scope(scope),
+            ForbiddenReason::OtherWorkspace => Self::run_forbidden(),
+            ForbiddenReason::OtherKeyKind {
+                test_key,
+                key_tenant,
+                acts_in,
+                run_in,
+            } => Self::other_key_kind(test_key, &key_tenant, &acts_in, &run_in),
+            ForbiddenReason::OtherTenant => Self::forbidden("The key belongs to another tenant."),
+            ForbiddenReason::NotMember => Self::tenant_membership_required(),
+            ForbiddenReason::BoundToOtherWorkspace => {
+                Self::forbidden("The key is bound to another workspace.")
+            }
+            ForbiddenReason::BoundToWorkspace(resource) => Self::forbidden(match resource {
+                TenantResource::People => {
+                    "Groups and others' delegations hold for the whole tenant."
+                }
+                TenantResource::ParkedWork => {
+                    "Parked work is shown to keys that are bound to no workspace."
+                }
+                TenantResource::Storage => {
+                    "What takes room is told to keys that are bound to no workspace."
+                }
+                TenantResource::AuditLog => {
+                    "The audit log is handed to keys that are bound to no workspace."
+                }
+            }),
+            ForbiddenReason::WorkflowOfTenant => {
+                Self::forbidden("The workflow belongs to the whole tenant, not to this workspace.")
+            }
+            ForbiddenReason::EngineVersion => Self::engine_version_forbidden(),
+            ForbiddenReason::MockProvider { requested } => {
+                Self::mock_provider_forbidden(requested.as_deref())
+            }
+            ForbiddenReason::LinkOnlyShows => {
+                Self::forbidden("This link may look, but not decide.")
+            }
+            ForbiddenReason::LinkRevoked => Self::link_revoked(),
+            ForbiddenReason::KeyChange(denied) => denied.into(),
+        }
     }
 }
 

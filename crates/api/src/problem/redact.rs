@@ -4,7 +4,7 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use tandem_runtime::Runtime;
+use tandem_app::App;
 
 /// Part of a response: its body is a problem and may quote the request.
 #[derive(Clone)]
@@ -15,11 +15,11 @@ pub(crate) enum ProblemBody {
 }
 
 /// The response as it may leave.
-pub(crate) fn redact(runtime: &Runtime, mut response: Response) -> Response {
+pub(crate) fn redact(app: &App, mut response: Response) -> Response {
     let clean = match response.extensions_mut().remove() {
-        Some(ProblemBody::Json(body)) => runtime.redacted_json(body),
+        Some(ProblemBody::Json(body)) => app.redacted_json(body),
         // The page around the problem is the host's own; only what is known is taken out.
-        Some(ProblemBody::Html(body)) => runtime.mask_known_secrets(body),
+        Some(ProblemBody::Html(body)) => app.mask_known_secrets(body),
         None => return response,
     };
     response.map(|_| Body::from(clean))

@@ -2,8 +2,8 @@ use super::Problem;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use serde_json::Value;
+use tandem_app::{AppError, Fault, Refusal, Unforkable};
 use tandem_record::{RunId, RunStatus, Seq};
-use tandem_runtime::{Fault, Refusal, SubmitError, Unforkable};
 
 fn body(problem: &Problem) -> Value {
     serde_json::from_str(&problem.body()).unwrap()
@@ -91,7 +91,7 @@ fn only_401_carries_www_authenticate() {
 #[test]
 fn fork_without_log_gets_422_envelope() {
     // R-0039-24 (half: the log does not exist)
-    let problem = Problem::from(SubmitError::Unforkable(Unforkable::NotRetained {
+    let problem = Problem::from(AppError::Unforkable(Unforkable::NotRetained {
         source_run: RunId::new("run-1"),
         from_seq: Seq(4),
         reason: "event_log_unavailable",

@@ -6,8 +6,10 @@ use axum::http::StatusCode;
 use serde_json::json;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
+use tandem_app::{
+    AppError, DocumentProblem, Fault, Refusal, ResourceKind, Unforkable, WebhookError,
+};
 use tandem_record::{Denial, Principal};
-use tandem_runtime::{Fault, Refusal, RegisterError, SubmitError, Unforkable, WebhookError};
 
 /// `Retry-After` for a full disk; somebody has to free space first.
 const DISK_FULL_RETRY_SECONDS: u64 = 60;
@@ -159,21 +161,57 @@ impl From<Refusal> for Problem {
     }
 }
 
-impl From<SubmitError> for Problem {
-    fn from(error: SubmitError) -> Self {
+impl From<AppError> for Problem {
+    fn from(error: AppError) -> Self {
         match error {
-            SubmitError::NotFound => Self::not_found("run"),
-            SubmitError::WorkflowNotFound => Self::workflow_not_found(),
-            SubmitError::Refused(refusal) => refusal.into(),
-            // `Ticket` handles these two itself, with the stored response and the host's name.
-            SubmitError::IdempotencyKeyUsed => Self::key_in_flight(),
-            SubmitError::ScopeBusy(active) => Self::scope_busy(active.as_ref(), "this host"),
-            SubmitError::Unforkable(why) => why.into(),
-            SubmitError::Denied { by, why } => Self::may_not_decide(by.as_ref(), why),
-            SubmitError::ArtifactChanged { digest } => Self::artifact_changed(&digest),
-            // Only the runtime itself submits results of effects.
-            SubmitError::LeaseLost => Fault::retryable("contended", error.to_string()).into(),
-            SubmitError::Fault(fault) => fault.into(),
+            AppError::NotFound(kind) => kind.into(),
+            AppError::Forbidden(reason) => reason.into(),
+            AppError::Invalid(fields) => {
+                Self::validation(fields.into_iter().map(|f| (f.path, f.message)).collect())
+            }
+            AppError::InvalidDocument(problems) => Self::invalid_document(problems),
+            AppError::TooManyRuns { limit } => Self::too_many_run_ids(limit),
+            AppError::UrlRejected(reason) => Self::webhook_url_rejected(&reason),
+            AppError::UnsupportedMockProvider(id) => Self::unsupported_mock_provider(&id),
+            AppError::UnsupportedEngineVersion { served } => {
+                Self::unsupported_engine_version(served)
+            }
+            AppError::NotProvided(capability) => Self::capability_not_provided(capability),
+            AppError::Refused(refusal) => refusal.into(),
+            AppError::Unforkable(why) => why.into(),
+            AppError::ScopeBusy { active, host } => Self::scope_busy(active.as_ref(), &host),
+            AppError::MayNotDecide { by, why } => Self::may_not_decide(by.as_ref(), why),
+            AppError::ArtifactChanged { digest } => Self::artifact_changed(&digest),
+            AppError::AlreadyResolved { outcome, by, at } => {
+                Self::already_resolved(&outcome, by.as_deref(), at)
+            }
+            AppError::LinkExpired => Self::link_expired(),
+            AppError::RunExpired => Self::run_expired(),
+            AppError::BeyondEnd { seq, last } => Self::beyond_end(seq, last),
+            AppError::LogTooLarge => Self::log_too_large(),
+            AppError::IdempotencyKeyMismatch => Self::key_mismatch(),
+            AppError::IdempotencyKeyInFlight => Self::key_in_flight(),
+            AppError::Key(error) => error.into(),
+            AppError::Webhook(error) => error.into(),
+            AppError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<ResourceKind> for Problem {
+    fn from(kind: ResourceKind) -> Self {
+        match kind {
+            ResourceKind::Interrupt => Self::interrupt_not_found(),
+            ResourceKind::Workflow => Self::workflow_not_found(),
+            ResourceKind::Webhook => Self::subscription_not_found(),
+            ResourceKind::Run
+            | ResourceKind::Artifact
+            | ResourceKind::Receipt
+            | ResourceKind::Key
+            | ResourceKind::Group
+            | ResourceKind::Delegation
+            | ResourceKind::Delivery
+            | ResourceKind::ParkedSubject => Self::not_found(kind.as_str()),
         }
     }
 }
@@ -192,12 +230,8 @@ impl From<Unforkable> for Problem {
     }
 }
 
-impl From<RegisterError> for Problem {
-    fn from(error: RegisterError) -> Self {
-        let problems = match error {
-            RegisterError::Invalid(problems) => problems,
-            RegisterError::Fault(fault) => return fault.into(),
-        };
+impl Problem {
+    fn invalid_document(problems: Vec<DocumentProblem>) -> Self {
         let (warnings, mut problems): (Vec<_>, Vec<_>) =
             problems.into_iter().partition(|problem| problem.warning);
         // Problems with a protocol code are listed first.
@@ -240,7 +274,7 @@ impl From<WebhookError> for Problem {
             WebhookError::TooMany | WebhookError::Failed => {
                 Self::new(StatusCode::CONFLICT, "conflict", to_message(&error))
             }
-            // Routes handle this one with the stored response.
+            // The application layer answers this one with the stored response.
             WebhookError::IdempotencyKeyUsed => Self::key_in_flight(),
             WebhookError::Fault(fault) => fault.into(),
         }

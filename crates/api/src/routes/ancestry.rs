@@ -1,6 +1,5 @@
 //! The parent of a run, and the documentation of this host's own interrupt kinds.
 
-use super::runs::load_run_view;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::path_params::PathParams;
@@ -23,8 +22,8 @@ pub(super) async fn read_ancestry(
     caller: Caller<RunsRead>,
     PathParams(run): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let observed = load_run_view(&api, &caller, &RunId::from(run)).await?;
-    Ok(Json(project::ancestry(&observed.view, &api.host.host_id)))
+    let observed = api.app.observe_run(&caller, &RunId::from(run)).await?;
+    Ok(Json(project::ancestry(&observed.view, api.app.host_id())))
 }
 
 /// Public, like discovery: every client that receives the kind in an event must be able to look it
@@ -35,7 +34,7 @@ pub(super) async fn read_ancestry(
     responses((status = 200, description = "What this host's own interrupt kinds mean", body = Value))
 )]
 pub(super) async fn vendor_kinds(State(api): State<SharedState>) -> Json<Value> {
-    let kinds = api.runtime.agent_policy().vendor_kind().map(|own| {
+    let kinds = api.app.agent_policy().vendor_kind().map(|own| {
         let consumer = |name: &str, matches: &str| json!({"name": name, "matches": matches});
         json!({
             "kind": own.kind,

@@ -22,12 +22,7 @@ pub(super) async fn read_artifact(
     PathParams((run, artifact)): PathParams<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    api.load_run(&caller, &run).await?;
-    let found = api
-        .runtime
-        .artifact(&caller.tenant, &run, &artifact)
-        .await?;
-    let found = found.ok_or_else(|| Problem::not_found("artifact"))?;
+    let found = api.app.read_artifact(&caller, &run, &artifact).await?;
     Ok(Json(json!({
         "artifactId": found.artifact_id,
         "artifactType": found.artifact_type,

@@ -3,7 +3,7 @@
 use crate::api::SharedState;
 use crate::body::{present, present_enum};
 use crate::caller::{Caller, RunsCancel};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -11,7 +11,8 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
-use tandem_record::{Command, DrainPolicy, Reply, RunId};
+use tandem_app::{CancelledRun, PausedRun, ResumedRun};
+use tandem_record::{DrainPolicy, RunId};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
@@ -52,26 +53,15 @@ pub(super) async fn cancel(
     };
     let ReasonRequest { reason } = request.optional_json()?;
     let run = RunId::from(run);
-    let command = Command::Cancel {
-        reason,
-        by: Some(caller.principal.clone()),
-        by_parent: None,
-    };
-    ticket
-        .submit(&api, &caller, run, command, render_cancelled)
-        .await
+    respond(ticket, render_cancelled, |idempotency| {
+        api.app.cancel_run(&caller, run, reason, idempotency)
+    })
+    .await
 }
 
-fn render_cancelled(run: &RunId, reply: &Reply) -> ApiResponse {
-    let Reply::Cancel {
-        status,
-        already_terminal,
-    } = reply
-    else {
-        unreachable!("unexpected reply to a cancel: {reply:?}");
-    };
-    let mut body = json!({"runId": run, "status": status.as_str()});
-    if *already_terminal {
+fn render_cancelled(cancelled: &CancelledRun) -> ApiResponse {
+    let mut body = json!({"runId": cancelled.run, "status": cancelled.status.as_str()});
+    if cancelled.already_terminal {
         body["alreadyTerminal"] = json!(true);
     }
     ApiResponse::ok(body)
@@ -94,21 +84,16 @@ pub(super) async fn pause(
     };
     let requested: PauseRequest = request.optional_json()?;
     let run = RunId::from(run);
-    let command = Command::Pause {
-        reason: requested.reason,
-        policy: requested
-            .drain_policy
-            .unwrap_or(DrainPolicy::DrainCurrentNode),
-    };
-    ticket
-        .submit(&api, &caller, run, command, render_paused)
-        .await
+    let policy = requested.drain_policy;
+    let policy = policy.unwrap_or(DrainPolicy::DrainCurrentNode);
+    respond(ticket, render_paused, |idempotency| {
+        let reason = requested.reason;
+        api.app.pause_run(&caller, run, reason, policy, idempotency)
+    })
+    .await
 }
 
-fn render_paused(run: &RunId, reply: &Reply) -> ApiResponse {
-    let Reply::Paused { at } = reply else {
-        unreachable!("unexpected reply to a pause: {reply:?}");
-    };
+fn render_paused(PausedRun { run, at }: &PausedRun) -> ApiResponse {
     ApiResponse::accepted(json!({"runId": run, "status": "paused", "pausedAt": rfc3339(*at)}))
 }
 
@@ -129,20 +114,12 @@ pub(super) async fn resume(
     };
     let ReasonRequest { reason } = request.optional_json()?;
     let run = RunId::from(run);
-    ticket
-        .submit(
-            &api,
-            &caller,
-            run,
-            Command::Resume { reason },
-            render_resumed,
-        )
-        .await
+    respond(ticket, render_resumed, |idempotency| {
+        api.app.resume_run(&caller, run, reason, idempotency)
+    })
+    .await
 }
 
-fn render_resumed(run: &RunId, reply: &Reply) -> ApiResponse {
-    let Reply::Resumed { at } = reply else {
-        unreachable!("unexpected reply to a resume: {reply:?}");
-    };
+fn render_resumed(ResumedRun { run, at }: &ResumedRun) -> ApiResponse {
     ApiResponse::accepted(json!({"runId": run, "status": "running", "resumedAt": rfc3339(*at)}))
 }

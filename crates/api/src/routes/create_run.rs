@@ -1,10 +1,9 @@
 //! `POST /v1/runs`.
 
-use super::{mock_provider, parent_claim};
 use crate::api::SharedState;
 use crate::body::present;
 use crate::caller::{Caller, RunsCreate};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::problem::Problem;
 use crate::response::ApiResponse;
 use crate::trace::Trace;
@@ -13,18 +12,17 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use tandem_access::{Identity, Scope};
-use tandem_record::{Object, RunId, RunOptions, RunRequest, Transport, WorkflowId};
-use tandem_runtime::{ENGINE_VERSION, NewRun};
+use tandem_app::{CreateRun, InvalidField};
+use tandem_record::{Object, RunId, RunOptions, Transport, WorkflowId};
 use utoipa::ToSchema;
 
-const MAX_ID_CHARS: usize = 128;
+const ENGINE_VERSION_HEADER: &str = "X-Force-Engine-Version";
 
 /// The body, closed: members of the run and of its options at one level.
-#[derive(Deserialize, ToSchema, Default)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = CreateRun)]
-pub(crate) struct CreateRunRequest {
+pub(super) struct CreateRunRequest {
     #[serde(default, deserialize_with = "present")]
     workflow_id: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -72,27 +70,18 @@ pub(super) async fn create_run(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: CreateRunRequest = request.json()?;
-    check_engine_version(&caller, &headers)?;
+    let forced = headers.get(ENGINE_VERSION_HEADER);
+    let forced = forced.map(|value| value.to_str().unwrap_or_default());
+    api.app
+        .check_engine_version(&caller, forced, ENGINE_VERSION_HEADER)?;
     let exclusive = headers
         .get("x-dedup")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"enforce"));
-    let mut new = requested.into_run(&caller, &trace, exclusive, Transport::Rest)?;
-    let configurable = new.request.options.configurable.as_mut();
-    mock_provider::admit(&api.runtime, &caller, configurable)?;
-    if let (Some(url), Some(webhook_sender)) =
-        (&new.request.callback_url, api.runtime.webhook_sender())
-    {
-        let vetted = webhook_sender.vet(url).await;
-        vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
-        if !api.runtime.is_free_of_secrets(url) {
-            let message = "holds what looks like a secret; it would not be kept";
-            return Err(Problem::invalid("/callbackUrl", message));
-        }
-        new.request.callback_may_answer = caller.require_scope(Scope::ApprovalsRespond).is_ok();
-    }
-    let metadata = new.request.options.metadata.as_ref();
-    new.request.claimed_parent = parent_claim::read(&api, &caller, metadata).await?;
-    ticket.create(&api, &caller, new, render_created).await
+    let requested = requested.into_use_case(&trace, exclusive)?;
+    respond(ticket, render_created, |idempotency| {
+        api.app.create_run(&caller, requested, idempotency)
+    })
+    .await
 }
 
 /// The response to a created run.
@@ -116,121 +105,35 @@ fn render_created(run: &RunId) -> ApiResponse {
     .with_location(status_url)
 }
 
-fn check_engine_version(caller: &Identity, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(value) = headers.get("x-force-engine-version") else {
-        return Ok(());
-    };
-    if !caller.test_key {
-        return Err(Problem::engine_version_forbidden());
-    }
-    match value.to_str().ok().and_then(|text| text.parse().ok()) {
-        Some(ENGINE_VERSION) => Ok(()),
-        Some(_) => Err(Problem::unsupported_engine_version(ENGINE_VERSION)),
-        None => {
-            let message = "must be a whole number of at least 0";
-            Err(Problem::invalid("X-Force-Engine-Version", message))
-        }
-    }
-}
-
 impl CreateRunRequest {
-    /// A run with inputs only.
-    pub(crate) fn with_inputs(workflow_id: String, inputs: Object) -> Self {
-        Self {
-            workflow_id: Some(workflow_id),
-            inputs: Some(inputs),
-            ..Self::default()
-        }
-    }
-
-    /// The run to create, after the checks that concern HTTP. The engine validates inputs and
-    /// options.
-    pub(crate) fn into_run(
-        self,
-        caller: &Identity,
-        trace: &Trace,
-        exclusive_scope: bool,
-        transport: Transport,
-    ) -> Result<NewRun, Problem> {
-        self.check(exclusive_scope)?;
-        if self.tenant_id.is_some_and(|t| t != caller.tenant.as_str()) {
-            return Err(Problem::forbidden("The key belongs to another tenant."));
-        }
-        Ok(NewRun {
-            workflow_id: WorkflowId::from(self.workflow_id.unwrap_or_default()),
-            request: RunRequest {
-                owner: caller.owner(),
-                inputs: self.inputs.unwrap_or_default(),
-                erased_defaults: Vec::new(),
-                untrusted_inputs: Vec::new(),
-                sensitive_inputs: Vec::new(),
-                options: RunOptions {
-                    configurable: self.configurable,
-                    tags: self.tags,
-                    metadata: self.metadata,
-                },
-                scope_id: self.scope_id,
-                callback_url: self.callback_url,
-                callback_may_answer: false,
-                parent: None,
-                claimed_parent: None,
-                conformance_role: caller.permits_conformance(),
-                execution_model: None,
-                isolated_memory: false,
-                transport,
-                trace: Some(trace.for_run()),
-                memory: None,
-                forked_from: None,
-            },
-            exclusive_scope,
-        })
-    }
-
-    fn check(&self, exclusive_scope: bool) -> Result<(), Problem> {
+    /// What is asked for, after the checks of members that only this protocol version has.
+    fn into_use_case(self, trace: &Trace, exclusive_scope: bool) -> Result<CreateRun, Problem> {
         match self.mode.as_deref() {
             Some("eval") => return Err(Problem::capability_not_provided("agents.evalSuite")),
             Some(_) => return Err(Problem::invalid("/mode", "can only be \"eval\"")),
             None => {}
         }
-        let mut errors = Vec::new();
-        let mut wrong = |path: &str, message: &str| {
-            errors.push((path.to_owned(), message.to_owned()));
-        };
-        let named = |id: &Option<String>| {
-            id.as_ref()
-                .is_some_and(|id| (1..=MAX_ID_CHARS).contains(&id.chars().count()))
-        };
-        if !named(&self.workflow_id) {
-            wrong("/workflowId", "must be an id of 1 to 128 characters");
-        }
-        if self.scope_id.is_some() && !named(&self.scope_id) {
-            wrong("/scopeId", "must be an id of 1 to 128 characters");
-        }
-        if exclusive_scope && self.scope_id.is_none() {
-            wrong("/scopeId", "is needed with X-Dedup: enforce");
-        }
-        if self
-            .callback_url
-            .as_deref()
-            .is_some_and(|url| !is_web_url(url))
-        {
-            wrong("/callbackUrl", "must be an absolute http or https URL");
-        }
-        if self.eval_suite_ref.is_some() {
-            wrong("/evalSuiteRef", "belongs to mode \"eval\"");
-        }
-        if self.agent_id.is_some() {
-            wrong("/agentId", "belongs to mode \"eval\"");
-        }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Problem::validation(errors))
-        }
+        let of_eval = [
+            ("/evalSuiteRef", &self.eval_suite_ref),
+            ("/agentId", &self.agent_id),
+        ];
+        let of_eval = of_eval.into_iter().filter(|(_, member)| member.is_some());
+        let invalid = of_eval.map(|(path, _)| InvalidField::new(path, "belongs to mode \"eval\""));
+        Ok(CreateRun {
+            workflow_id: WorkflowId::from(self.workflow_id.unwrap_or_default()),
+            inputs: self.inputs.unwrap_or_default(),
+            options: RunOptions {
+                configurable: self.configurable,
+                tags: self.tags,
+                metadata: self.metadata,
+            },
+            tenant: self.tenant_id,
+            scope_id: self.scope_id,
+            exclusive_scope,
+            callback_url: self.callback_url,
+            transport: Transport::Rest,
+            trace: Some(trace.for_run()),
+            invalid_fields: invalid.collect(),
+        })
     }
-}
-
-fn is_web_url(text: &str) -> bool {
-    url::Url::parse(text)
-        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }

@@ -1,7 +1,6 @@
 //! `GET /v1/runs/{runId}/debug-bundle`: one run, redacted, to attach to a bug report.
 
-use super::poll::events_up_to;
-use super::runs::{load_run_view, snapshot_extras};
+use super::runs::snapshot_extras;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
@@ -27,7 +26,7 @@ pub(super) async fn read_bundle(
     params: Params,
 ) -> Result<Response, Problem> {
     let run = RunId::from(run);
-    api.load_run(&caller, &run).await?;
+    api.app.read_run(&caller, &run).await?;
     let max_events = params.number("maxEvents", 0..=u64::MAX)?;
     let max_events = max_events.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let build = || async {
@@ -48,11 +47,11 @@ pub(super) async fn collect(
     run: &RunId,
     max_events: Option<usize>,
 ) -> Result<Value, Problem> {
-    let observed = load_run_view(api, caller, run).await?;
+    let observed = api.app.observe_run(caller, run).await?;
     let mut extras = snapshot_extras(api, caller, &observed).await?;
     // A bundle is passed on to others, and a link would let them decide.
     extras.link = None;
-    let events = events_up_to(api, run, None, observed.view.head).await?;
+    let events = api.app.read_log(run, None, observed.view.head).await?;
     let host = HostInfo {
         name: api.host.name.clone(),
         version: api.host.version.to_owned(),

@@ -1,7 +1,6 @@
 //! `GET /v1/runs/{runId}:diff?against=`.
 
-use super::poll::events_up_to;
-use super::runs::{load_run_view, snapshot_extras};
+use super::runs::snapshot_extras;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::params::Params;
@@ -27,7 +26,7 @@ pub(super) async fn diff_runs(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    api.load_run(&caller, &run).await?;
+    api.app.read_run(&caller, &run).await?;
     let Some(against) = params.get("against") else {
         return Err(Problem::invalid("against", "names the run to compare with"));
     };
@@ -53,13 +52,10 @@ impl ProjectedRun {
         caller: &Identity,
         run: &RunId,
     ) -> Result<Self, Problem> {
-        let observed = load_run_view(api, caller, run).await?;
+        let observed = api.app.observe_run(caller, run).await?;
         let extras = snapshot_extras(api, caller, &observed).await?;
         let sensitivity = &observed.sensitivity;
-        let log = events_up_to(api, run, None, observed.view.head).await?;
-        if log.last().is_none_or(|last| last.seq < observed.view.head) {
-            return Err(Problem::log_too_large());
-        }
+        let log = api.app.read_whole_log(run, observed.view.head).await?;
         let events = log.iter().map(|r| project::event(run, r, sensitivity));
         Ok(Self {
             run: run.clone(),

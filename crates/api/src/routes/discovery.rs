@@ -7,7 +7,6 @@ use super::ancestry::vendor_kinds_url;
 use crate::api::{ApiState, SharedState};
 use crate::caller;
 use crate::http_metrics::ADVERTISED;
-use crate::idempotency::hex;
 use crate::problem::Problem;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -15,8 +14,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_access::TEST_PREFIX;
+use tandem_app::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_record::{DrainPolicy, ForkMode};
-use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_wire::v1::capabilities::{
     self, AgentCapabilities, AuditLog, Compaction, EnvelopeLimits, HostCapabilities,
     ModelCapabilities, TestingCapabilities,
@@ -65,7 +64,9 @@ pub(super) async fn discover(
         "public, max-age=300"
     };
     let body = document.to_string();
-    let etag = format!("\"{}\"", &hex(&Sha256::digest(&body))[..32]);
+    let hash = Sha256::digest(&body);
+    let hash: String = hash[..16].iter().map(|b| format!("{b:02x}")).collect();
+    let etag = format!("\"{hash}\"");
     let is_unchanged = matches(&parts.headers, &etag);
     let mut response = if is_unchanged {
         StatusCode::NOT_MODIFIED.into_response()
@@ -89,21 +90,21 @@ fn matches(headers: &HeaderMap, etag: &str) -> bool {
 }
 
 fn document(api: &ApiState) -> Value {
-    let limits = api.runtime.limits();
-    let policy = api.runtime.agent_policy();
+    let limits = api.app.limits();
+    let policy = api.app.agent_policy();
     let mut kinds: Vec<&str> = INTERRUPT_KINDS.to_vec();
     kinds.extend(policy.vendor_kind().map(|own| own.kind.as_str()));
     let agents = policy.is_supported().then(|| AgentCapabilities {
         floor: policy.advertised_floor(),
         escalation_kind: policy.advertised_kind(),
         vendor_kinds_url: policy.vendor_kind().map(|_| vendor_kinds_url(api)),
-        ask_user_routings: &tandem_runtime::ASK_USER_ROUTINGS,
-        fan_out_policies: &tandem_runtime::FAN_OUT_POLICIES,
-        join_modes: &tandem_runtime::JOIN_MODES,
-        max_fan_out: tandem_runtime::MAX_FAN_OUT,
+        ask_user_routings: &tandem_app::ASK_USER_ROUTINGS,
+        fan_out_policies: &tandem_app::FAN_OUT_POLICIES,
+        join_modes: &tandem_app::JOIN_MODES,
+        max_fan_out: tandem_app::MAX_FAN_OUT,
         max_loop_iterations: limits.max_loop_iterations,
-        reasoning_token_limit: tandem_runtime::REASONING_TOKEN_LIMIT,
-        sibling_writes: tandem_runtime::SIBLING_WRITES,
+        reasoning_token_limit: tandem_app::REASONING_TOKEN_LIMIT,
+        sibling_writes: tandem_app::SIBLING_WRITES,
         ancestry: api.serves_ancestry(),
         memory: true,
         // The engine replays models in this mode, whichever providers are configured.
@@ -112,42 +113,42 @@ fn document(api: &ApiState) -> Value {
         verifier: true,
         version_cap: policy.model_cap(),
     });
-    let providers = api.runtime.providers();
+    let providers = api.app.providers();
     let models = (!providers.is_empty()).then(|| ModelCapabilities {
         providers: providers.advertised().collect(),
-        max_attempts: tandem_runtime::MAX_ATTEMPTS,
-        budget_multiplier: tandem_runtime::BUDGET_MULTIPLIER,
+        max_attempts: tandem_app::MAX_ATTEMPTS,
+        budget_multiplier: tandem_app::BUDGET_MULTIPLIER,
     });
-    let tools = !api.runtime.tools().is_empty();
+    let tools = !api.app.tools().is_empty();
     let of_use = |type_id: &&str| {
-        let asks = tandem_runtime::MODEL_NODE_TYPES.contains(type_id);
-        let calls = tandem_runtime::TOOL_NODE_TYPES.contains(type_id);
+        let asks = tandem_app::MODEL_NODE_TYPES.contains(type_id);
+        let calls = tandem_app::TOOL_NODE_TYPES.contains(type_id);
         let supervises = SUPERVISED_TYPES.contains(type_id);
         (!asks || providers.advertised().next().is_some())
             && (!calls || tools)
             && (!supervises || policy.is_supported())
     };
-    let mut node_types: Vec<&str> = tandem_runtime::advertised_types().filter(of_use).collect();
-    node_types.extend(api.runtime.packs().ids());
+    let mut node_types: Vec<&str> = tandem_app::advertised_types().filter(of_use).collect();
+    node_types.extend(api.app.packs().ids());
     capabilities::document(&HostCapabilities {
         host_version: api.host.version,
-        host_id: &api.host.host_id,
-        engine_version: tandem_runtime::ENGINE_VERSION,
+        host_id: api.app.host_id(),
+        engine_version: tandem_app::ENGINE_VERSION,
         max_node_executions: limits.max_node_executions,
         max_run_duration_ms: limits.max_run_duration_ms,
         max_request_body_bytes: api.settings.max_body_bytes,
         envelope_limits: EnvelopeLimits {
-            clarification_rounds: tandem_runtime::CLARIFICATION_ROUNDS,
+            clarification_rounds: tandem_app::CLARIFICATION_ROUNDS,
             // The first attempt is not a retry.
-            schema_rounds: tandem_runtime::MAX_ATTEMPTS - 1,
-            per_turn: tandem_runtime::ENVELOPES_PER_TURN,
+            schema_rounds: tandem_app::MAX_ATTEMPTS - 1,
+            per_turn: tandem_app::ENVELOPES_PER_TURN,
         },
         fixtures: &api.fixtures,
         drain_policies: &DrainPolicy::ALL,
         debug_bundle: true,
         idempotency_seconds: api.settings.idempotency_seconds,
         audit_log: Some(AuditLog {
-            public_key: api.audit_signer.public_key().to_spki(),
+            public_key: api.app.audit_public_key().to_spki(),
             checkpoint_entries: CHECKPOINT_ENTRIES,
             checkpoint_seconds: CHECKPOINT_SECONDS,
         }),
@@ -159,18 +160,18 @@ fn document(api: &ApiState) -> Value {
         stream_modes: &stream::SUPPORTED,
         node_types,
         interrupt_kinds: &kinds,
-        approval_actions: &tandem_runtime::APPROVAL_ACTIONS,
-        webhooks: api.runtime.webhook_sender().is_some(),
+        approval_actions: &tandem_app::APPROVAL_ACTIONS,
+        webhooks: api.app.has_webhooks(),
         test_seams: api.test_seams,
-        mock_agent: api.runtime.has_conformance_types(),
+        mock_agent: api.app.has_conformance_types(),
         testing: TestingCapabilities {
-            mock_providers: &tandem_runtime::MOCK_PROVIDERS,
+            mock_providers: &tandem_app::MOCK_PROVIDERS,
             test_key_prefix: TEST_PREFIX,
         },
-        memory_entry_bytes: Some(tandem_runtime::MAX_ENTRY_BYTES),
-        compaction: tandem_runtime::compaction_batch_size(limits).map(|sources| Compaction {
+        memory_entry_bytes: Some(tandem_app::MAX_ENTRY_BYTES),
+        compaction: tandem_app::compaction_batch_size(limits).map(|sources| Compaction {
             max_input_entries: sources,
-            max_output_bytes: tandem_runtime::MAX_ENTRY_BYTES,
+            max_output_bytes: tandem_app::MAX_ENTRY_BYTES,
         }),
         fork_modes: &ForkMode::ALL,
         models,

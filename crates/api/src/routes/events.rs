@@ -3,7 +3,6 @@
 use super::poll::respond_with_page;
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
-use crate::follow::Follower;
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -14,8 +13,8 @@ use axum::response::Response;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tandem_app::{RunFold, StoredRun};
 use tandem_record::{Event, RecordedEvent, RunId, Sensitivity, Seq};
-use tandem_runtime::{RunFold, StoredRun};
 use tandem_wire::v1::project::{self, SnapshotExtras};
 use tandem_wire::v1::stream::{MESSAGE, Modes};
 
@@ -38,7 +37,7 @@ pub(super) async fn stream_events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run = RunId::from(run);
-    let stored = api.load_run(&caller, &run).await?;
+    let stored = api.app.read_run(&caller, &run).await?;
     let modes = Modes::parse(params.get("streamMode").unwrap_or("updates"))
         .map_err(|_| Problem::unsupported_stream_mode())?;
     let buffer_ms = params.number("bufferMs", 0..=MAX_BUFFER_MS)?.unwrap_or(0);
@@ -51,18 +50,18 @@ pub(super) async fn stream_events(
     if modes.is_values() {
         // A state needs all events, so the log is read from the start; states the reader already
         // has are not sent.
-        let follower = Follower::new(&api, &stored, None);
+        let follower = api.app.follow_run(&stored, None, api.stopping.clone());
         let renderer = ValuesRenderer {
-            run: api.runtime.run_fold(&stored).await?,
+            run: api.app.run_fold(&stored).await?,
             after: cursor,
         };
         return Ok(sse::stream(guard, follower, renderer, window));
     }
-    let follower = Follower::new(&api, &stored, cursor);
+    let follower = api.app.follow_run(&stored, cursor, api.stopping.clone());
     let renderer = EventsRenderer {
         run,
         modes,
-        sensitivity: api.runtime.sensitivity(&stored).await?,
+        sensitivity: api.app.sensitivity(&stored).await?,
         batched: window.is_some(),
     };
     Ok(sse::stream(guard, follower, renderer, window))

@@ -4,7 +4,7 @@
 
 use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -12,7 +12,8 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
-use tandem_record::{Command, ExternalEventOutcome, Object, Reply, RunId};
+use tandem_app::{DeliveredEvent, ExternalEvent};
+use tandem_record::{ExternalEventOutcome, Object, RunId};
 use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema)]
@@ -45,24 +46,20 @@ pub(super) async fn deliver(
     };
     let delivered: ExternalEventRequest = request.json()?;
     let run = RunId::from(run);
-    api.load_run(&caller, &run).await?;
-    let command = Command::DeliverEvent {
+    let event = ExternalEvent {
         event_id: delivered.event_id,
         event_type: delivered.event_type,
         payload: delivered.payload,
-        by: Some(caller.principal.clone()),
     };
-    ticket
-        .submit(&api, &caller, run, command, render_delivered)
-        .await
+    respond(ticket, render_delivered, |idempotency| {
+        api.app.deliver_event(&caller, run, event, idempotency)
+    })
+    .await
 }
 
-fn render_delivered(run: &RunId, reply: &Reply) -> ApiResponse {
-    let Reply::ExternalEventAccepted { outcome, status } = reply else {
-        unreachable!("unexpected reply to an external event: {reply:?}");
-    };
-    let mut body = json!({"runId": run, "status": status.as_str()});
-    match outcome {
+fn render_delivered(delivered: &DeliveredEvent) -> ApiResponse {
+    let mut body = json!({"runId": delivered.run, "status": delivered.status.as_str()});
+    match &delivered.outcome {
         ExternalEventOutcome::Matched { node, interrupt } => {
             body["event"] = json!("matched");
             body["nodeId"] = json!(node);

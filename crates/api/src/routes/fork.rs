@@ -1,21 +1,21 @@
 //! `POST /v1/runs/{runId}:fork`.
 
-use super::mock_provider;
 use crate::api::SharedState;
 use crate::body::{present, present_object};
 use crate::caller::{Caller, RunsCreate};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
+use crate::response::ApiResponse;
 use crate::trace::Trace;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::Value;
-use tandem_access::{Identity, Scope};
+use serde_json::{Value, json};
+use tandem_access::Scope;
+use tandem_app::{ForkRun, ForkedRun};
 use tandem_record::{ForkMode, Object, RunId, RunOptions, Seq};
-use tandem_runtime::ForkRequest;
 use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema)]
@@ -61,20 +61,29 @@ pub(super) async fn fork(
     PathParams(run): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    if !caller.scopes.contains(Scope::RunsRead) {
-        return Err(Problem::scope_missing(Scope::RunsRead));
-    }
+    caller.require_scope(Scope::RunsRead)?;
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: ForkRunRequest = request.json()?;
-    let mut requested = requested.into_request(&caller, &trace)?;
-    let configurable = requested.overlay.configurable.as_mut();
-    mock_provider::admit(&api.runtime, &caller, configurable)?;
-    // A run past retention is still found here, to return its own error.
-    let source = api.load_run_or_expired(&caller, &RunId::from(run)).await?;
-    ticket.fork(&api, &caller, source, requested).await
+    let requested = requested.into_use_case(RunId::from(run), &trace)?;
+    respond(ticket, render_forked, |idempotency| {
+        api.app.fork_run(&caller, requested, idempotency)
+    })
+    .await
+}
+
+fn render_forked(forked: &ForkedRun) -> ApiResponse {
+    let run = &forked.run;
+    ApiResponse::created(json!({
+        "runId": run,
+        "sourceRunId": forked.source,
+        "fromSeq": forked.from_seq,
+        "mode": forked.mode.as_str(),
+        "status": "pending",
+        "eventsUrl": format!("/v1/runs/{run}/events"),
+    }))
 }
 
 impl ForkRunRequest {
@@ -87,11 +96,7 @@ impl ForkRunRequest {
         }
     }
 
-    pub(crate) fn into_request(
-        self,
-        caller: &Identity,
-        trace: &Trace,
-    ) -> Result<ForkRequest, Problem> {
+    pub(crate) fn into_use_case(self, source: RunId, trace: &Trace) -> Result<ForkRun, Problem> {
         let mode = match self.mode.as_deref() {
             Some("replay") => ForkMode::Replay,
             Some("branch") => ForkMode::Branch,
@@ -102,34 +107,23 @@ impl ForkRunRequest {
                 ));
             }
         };
-        let from_seq = match (&self.from_seq, mode) {
-            (None | Some(Value::Null), ForkMode::Replay) => 0,
-            (None | Some(Value::Null), ForkMode::Branch) => {
-                return Err(Problem::invalid("/fromSeq", "is needed for a branch"));
-            }
-            (Some(value), _) => parse_seq(value).ok_or_else(|| {
+        let from_seq = match &self.from_seq {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(parse_seq(value).ok_or_else(|| {
                 Problem::invalid("/fromSeq", "must be a whole number of at least 0")
-            })?,
+            })?),
         };
         let overlay = self.run_options_overlay.unwrap_or_default();
-        let empty =
-            overlay.configurable.is_none() && overlay.tags.is_none() && overlay.metadata.is_none();
-        if mode == ForkMode::Replay && !empty {
-            return Err(Problem::invalid(
-                "/runOptionsOverlay",
-                "belongs to a branch; a replay runs with its source's options",
-            ));
-        }
-        Ok(ForkRequest {
+        Ok(ForkRun {
+            source,
             mode,
-            from_seq: Seq(from_seq),
+            from_seq: from_seq.map(Seq),
             overlay: RunOptions {
                 configurable: overlay.configurable,
                 tags: overlay.tags,
                 metadata: overlay.metadata,
             },
             trace: Some(trace.for_run()),
-            conformance_role: caller.permits_conformance(),
         })
     }
 }

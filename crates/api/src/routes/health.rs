@@ -26,7 +26,7 @@ pub(super) async fn ready(State(api): State<SharedState>) -> Result<Json<Value>,
     if *api.stopping.borrow() {
         return Err(Problem::busy());
     }
-    if let Err(reason) = api.runtime.readiness().await {
+    if let Err(reason) = api.app.readiness().await {
         return Err(Problem::not_ready(&reason));
     }
     Ok(Json(json!({"status": "ready"})))
@@ -40,6 +40,6 @@ pub(super) async fn ready(State(api): State<SharedState>) -> Result<Json<Value>,
 pub(super) async fn metrics(State(api): State<SharedState>) -> Result<Response, Problem> {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let headers = [(header::CONTENT_TYPE, content_type)];
-    let text = api.metrics.text(&api.runtime).await?;
+    let text = api.metrics.text(&api.app.waiting_work().await?);
     Ok((headers, text).into_response())
 }

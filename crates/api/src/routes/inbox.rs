@@ -1,21 +1,20 @@
 //! The inbox: every open interrupt of the tenant's runs, and resolving one by its id.
 
-use super::interrupts::Answer;
+use super::interrupts::{Answer, render_accepted};
 use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::paging::{cursor, limit, parse_cursor, unknown_cursor};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::resolve_interrupt::{SubmittedAnswer, decide};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
 use tandem_access::Identity;
-use tandem_record::{InterruptId, Principal, RunId, Timestamp};
-use tandem_runtime::{InterruptFilter, InterruptRow, Page, RunPosition};
+use tandem_app::{AnswerTarget, InterruptFilter, InterruptRow, Page, RunPosition};
+use tandem_record::{InterruptId, RunId, Timestamp};
 use tandem_wire::v1::time::rfc3339;
 
 const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
@@ -51,12 +50,9 @@ pub(super) async fn list(
         open,
         kind: params.get("kind").map(str::to_owned),
         run: params.get("runId").map(RunId::new),
-        workspace: caller.workspace.clone(),
+        ..InterruptFilter::default()
     };
-    let listing = api
-        .runtime
-        .questions(&caller.tenant, &filter, &page)
-        .await?;
+    let listing = api.app.list_interrupts(&caller, filter, &page).await?;
     let items: Vec<Value> = listing
         .rows
         .iter()
@@ -79,7 +75,8 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = find_interrupt(&api, &caller, id).await?;
+    let id = InterruptId::from(id);
+    let row = api.app.read_interrupt(&caller, &id).await?;
     Ok(Json(item(&row, api.now())))
 }
 
@@ -100,9 +97,11 @@ pub(super) async fn resolve(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let answer: Answer = request.json()?;
-    let row = find_interrupt(&api, &caller, id).await?;
-    let (run, submitted) = answer_to(row, answer);
-    decide(&api, ticket, &caller, run, submitted).await
+    let target = AnswerTarget::Interrupt(InterruptId::from(id));
+    respond(ticket, render_accepted, |idempotency| {
+        api.app.decide(&caller, target, answer.into(), idempotency)
+    })
+    .await
 }
 
 /// Where the last page of a caller's questions ended.
@@ -124,30 +123,8 @@ pub(crate) async fn question_position(
     caller: &Identity,
     last: &InterruptId,
 ) -> Result<RunPosition, Problem> {
-    let of = caller.partition();
-    let found = api.runtime.question_position(&of, last).await?;
+    let found = api.app.interrupt_position(caller, last).await?;
     found.ok_or_else(unknown_cursor)
-}
-
-/// An answer to the question of a row.
-pub(crate) fn answer_to(row: InterruptRow, answer: Answer) -> (RunId, SubmittedAnswer) {
-    let submitted = SubmittedAnswer {
-        node: row.node,
-        interrupt: Some(row.interrupt),
-        value: answer.resume_value,
-        digest: answer.digest,
-        acting_for: answer.acting_for.map(Principal::from),
-    };
-    (row.run_id, submitted)
-}
-
-/// An interrupt of a run this caller may see.
-pub(crate) async fn find_interrupt(
-    api: &ApiState,
-    caller: &Identity,
-    id: String,
-) -> Result<InterruptRow, Problem> {
-    api.load_interrupt(caller, &InterruptId::from(id)).await
 }
 
 /// The stored content of the question.

@@ -2,15 +2,17 @@
 
 use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::resolve_interrupt::{SubmittedAnswer, decide};
+use crate::response::ApiResponse;
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::Value;
-use tandem_record::{NodeId, Principal, RunId};
+use serde_json::{Value, json};
+use tandem_app::{AcceptedAnswer, AnswerTarget, SubmittedAnswer};
+use tandem_record::{NodeId, Principal, RunId, Vote};
+use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema)]
@@ -43,14 +45,63 @@ pub(super) async fn resolve_at_node(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let answer: Answer = request.json()?;
-    let run = RunId::from(run);
-    api.load_run(&caller, &run).await?;
-    let submitted = SubmittedAnswer {
+    let target = AnswerTarget::Node {
+        run: RunId::from(run),
         node: NodeId::from(node),
-        interrupt: None,
-        value: answer.resume_value,
-        digest: answer.digest,
-        acting_for: answer.acting_for.map(Principal::from),
     };
-    decide(&api, ticket, &caller, run, submitted).await
+    respond(ticket, render_accepted, |idempotency| {
+        api.app.decide(&caller, target, answer.into(), idempotency)
+    })
+    .await
+}
+
+impl From<Answer> for SubmittedAnswer {
+    fn from(answer: Answer) -> Self {
+        Self {
+            value: answer.resume_value,
+            digest: answer.digest,
+            acting_for: answer.acting_for.map(Principal::from),
+        }
+    }
+}
+
+/// The response to an accepted answer.
+pub(super) fn render_accepted(accepted: &AcceptedAnswer) -> ApiResponse {
+    let AcceptedAnswer {
+        run,
+        interrupt,
+        node,
+        kind,
+        outcome,
+        votes,
+        status,
+    } = accepted;
+    let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
+    if let Some(outcome) = outcome {
+        summary["outcome"] = json!(outcome);
+    }
+    if !votes.is_empty() {
+        summary["votes"] = votes.iter().map(render_vote).collect();
+    }
+    ApiResponse::ok(json!({
+        "runId": run,
+        "nodeId": node,
+        "status": status.as_str(),
+        "interrupt": summary,
+    }))
+}
+
+fn render_vote(vote: &Vote) -> Value {
+    let at = rfc3339(vote.at);
+    let mut shown = json!({"voter": vote.voter, "action": vote.action, "at": at});
+    if let Some(claimed_by) = &vote.claimed_by {
+        shown["claimedBy"] = json!(claimed_by);
+    }
+    if vote.via_link {
+        shown["viaLink"] = json!(true);
+    }
+    if let Some(delegate) = &vote.delegate {
+        shown["delegate"] = json!(delegate);
+    }
+    shown
 }

@@ -1,14 +1,11 @@
 //! API keys of the caller's tenant.
 //!
 //! A secret is in exactly one answer and is never stored. A request that is repeated under its
-//! idempotency key makes no second key; it gets the key's description without the secret. Nobody hands out more than they hold, nor takes away what is above them: `access` says
-//! what that means.
+//! idempotency key makes no second key; it gets the key's description without the secret.
 
-use crate::api::{ApiState, SharedState};
+use crate::api::SharedState;
 use crate::caller::{Caller, Keys};
-use crate::detached_request::run_to_completion;
-use crate::known_secrets::items;
-use crate::mutation::{IdempotencyCheck, Mutation, MutationOutcome, Ticket};
+use crate::mutation::{IdempotencyCheck, Mutation, respond, respond_storing};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -17,15 +14,11 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tandem_access::{
-    Identity, KeyDraft, KeyError, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key,
-    may_create_key, may_revoke_key, may_rotate_key, principal_of_new_key,
-};
-use tandem_record::{Principal, Timestamp, WorkspaceId};
+use tandem_access::{Identity, KeyRecord};
+use tandem_app::{CreateKey, IssuedKey};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
-const MAX_NAME_CHARS: usize = 128;
 const SECRET_NOT_REPEATED: &str = "This key was made by an earlier request with the same Idempotency-Key. Its \
     secret was in that answer and is not stored. If it is lost, revoke the key and make another one under a \
     new Idempotency-Key.";
@@ -81,13 +74,20 @@ pub(super) async fn create(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: KeyRequest = request.json()?;
-    api.check_no_secrets(requested.names())?;
-    let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let new = requested.into_key(&caller)?;
-    let protected = keyring.protected(&new.tenant, now).await?;
-    may_create_key(&caller, &new, protected.as_ref())?;
-    let drafted = KeyDraft::with_new_secret(new, &by, now)?;
-    commit_with_secret(&api, ticket, drafted).await
+    let requested = CreateKey {
+        name: requested.name,
+        scopes: requested.scopes,
+        roles: requested.roles,
+        principal: requested.principal,
+        tenant: requested.tenant,
+        workspace: requested.workspace,
+        expires_at: requested.expires_at,
+        test: requested.test,
+    };
+    respond_storing(ticket, render_issued, render_repeated, |idempotency| {
+        api.app.create_key(&caller, requested, idempotency)
+    })
+    .await
 }
 
 #[utoipa::path(
@@ -98,11 +98,8 @@ pub(super) async fn list(
     State(api): State<SharedState>,
     caller: Caller<Keys>,
 ) -> Result<Json<Value>, Problem> {
-    let keys: Vec<Value> = visible_keys(&api, &caller)
-        .await?
-        .iter()
-        .map(to_json)
-        .collect();
+    let keys = api.app.list_keys(&caller).await?;
+    let keys: Vec<Value> = keys.iter().map(to_json).collect();
     Ok(Json(json!({"keys": keys})))
 }
 
@@ -116,7 +113,7 @@ pub(super) async fn read(
     caller: Caller<Keys>,
     PathParams(key): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    Ok(Json(to_json(&find(&api, &caller, &key).await?)))
+    Ok(Json(to_json(&api.app.find_key(&caller, &key).await?)))
 }
 
 #[utoipa::path(
@@ -136,20 +133,12 @@ pub(super) async fn revoke(
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let record = find(&api, &caller, &key).await?;
-    let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let protected = keyring.protected(&record.tenant, now).await?;
-    may_revoke_key(&caller, &record, protected.as_ref())?;
-    let id = record.key_id;
-    let (sessions, codes) = (api.sessions.clone(), api.codes.clone());
-    run_to_completion(async move {
-        let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
-        codes.remove_key(&id);
-        sessions.close_for_key(&id);
-        revoked
-    })
-    .await?;
-    ticket.complete(&api, ApiResponse::no_content()).await
+    respond(
+        ticket,
+        |(): &()| ApiResponse::no_content(),
+        |idempotency| api.app.revoke_key(&caller, &key, idempotency),
+    )
+    .await
 }
 
 #[utoipa::path(
@@ -172,119 +161,25 @@ pub(super) async fn rotate(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let Rotation { expires_at } = request.optional_json()?;
-    let expires_at = expires_at.as_deref().map(parse_time).transpose()?;
-    let record = find(&api, &caller, &key).await?;
-    let (keyring, by, now) = (api.keyring.clone(), caller.actor(), api.now());
-    let protected = keyring.protected(&record.tenant, now).await?;
-    // The answer holds a working secret of that key's powers.
-    may_rotate_key(&caller, &record, protected.as_ref())?;
-    let expires_at = expiry_of_new_key(&caller, expires_at)?;
-    let (tenant, id) = (&record.tenant, &record.key_id);
-    let drafting = keyring.draft_rotation(tenant, id, expires_at, &by, now);
-    commit_with_secret(&api, ticket, drafting.await?).await
+    let expires_at = expires_at.as_deref();
+    respond_storing(ticket, render_issued, render_repeated, |idempotency| {
+        api.app.rotate_key(&caller, &key, expires_at, idempotency)
+    })
+    .await
 }
 
-impl KeyRequest {
-    /// What is stored as it is, with its places.
-    fn names(&self) -> impl Iterator<Item = (String, &str)> {
-        let named = [
-            ("/name", Some(&self.name)),
-            ("/principal", self.principal.as_ref()),
-            ("/workspace", self.workspace.as_ref()),
-        ];
-        let given = named
-            .into_iter()
-            .filter_map(|(place, name)| Some((place.to_owned(), name?.as_str())));
-        given.chain(items("/roles", &self.roles))
-    }
-
-    fn into_key(self, caller: &Identity) -> Result<NewKey, Problem> {
-        if !(1..=MAX_NAME_CHARS).contains(&self.name.chars().count()) {
-            return Err(Problem::invalid("/name", "must have 1 to 128 characters"));
-        }
-        let home = caller.key_tenant();
-        if self.tenant.as_ref().is_some_and(|t| t != home.as_str()) {
-            return Err(Problem::tenant_membership_required());
-        }
-        let fits = |name: &String| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
-        if !self.principal.as_ref().is_none_or(fits) {
-            let message = "must have 1 to 128 characters";
-            return Err(Problem::invalid("/principal", message));
-        }
-        let mut scopes = Vec::with_capacity(self.scopes.len());
-        for (i, name) in self.scopes.iter().enumerate() {
-            let scope = Scope::parse(name)
-                .ok_or_else(|| Problem::invalid(&format!("/scopes/{i}"), "is not a scope"))?;
-            scopes.push(scope);
-        }
-        let workspace = self.workspace.map(WorkspaceId::from);
-        let requested = self.expires_at.as_deref().map(parse_time).transpose()?;
-        Ok(NewKey {
-            name: self.name,
-            tenant: home,
-            workspace: workspace.or_else(|| caller.workspace.clone()),
-            principal: principal_of_new_key(caller, self.principal.map(Principal::from)),
-            scopes: scopes.into_iter().collect(),
-            roles: self.roles,
-            expires_at: expiry_of_new_key(caller, requested)?,
-            test: self.test,
-        })
-    }
+/// The only response with the secret.
+fn render_issued(issued: &IssuedKey) -> ApiResponse {
+    let mut shown = to_json(&issued.record);
+    shown["secret"] = json!(issued.secret.expose());
+    ApiResponse::created(shown)
 }
 
-/// Keys the caller may see: those of its tenant and, when it is bound to one, of its workspace.
-async fn visible_keys(api: &ApiState, caller: &Identity) -> Result<Vec<KeyRecord>, Problem> {
-    let mut keys = api.keyring.list(Some(&caller.key_tenant())).await?;
-    if caller.test_key {
-        keys.retain(|key| Identity::of_key(key).test_key);
-    }
-    if caller.workspace.is_some() {
-        keys.retain(|key| key.workspace == caller.workspace);
-    }
-    Ok(keys)
-}
-
-async fn find(api: &ApiState, caller: &Identity, key_id: &str) -> Result<KeyRecord, Problem> {
-    let found = visible_keys(api, caller)
-        .await?
-        .into_iter()
-        .find(|key| key.key_id == key_id);
-    found.ok_or_else(|| Problem::not_found("key"))
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, Problem> {
-    let parsed = text.parse::<jiff::Timestamp>();
-    let at = parsed.map_err(|_| Problem::invalid("/expiresAt", "must be an RFC 3339 time"))?;
-    Ok(Timestamp(at.as_millisecond()))
-}
-
-/// Makes the key and answers with its secret. What is stored for a repetition, in the same commit, holds
-/// no secret.
-async fn commit_with_secret(
-    api: &SharedState,
-    ticket: Ticket,
-    (draft, secret): (KeyDraft, Secret),
-) -> Result<Response, Problem> {
-    let mut shown = to_json(draft.record());
-    let mut stored = shown.clone();
-    shown["secret"] = json!(secret.expose());
-    stored["message"] = json!(SECRET_NOT_REPEATED);
-    let stored = ApiResponse::created(stored).stored();
-    let keyring = api.keyring.clone();
-    ticket
-        .commit_storing(
-            api,
-            ApiResponse::created(shown),
-            stored,
-            |response| async move {
-                match keyring.create(draft, response).await {
-                    Ok(_) => Ok(MutationOutcome::Done),
-                    Err(KeyError::IdempotencyKeyUsed) => Ok(MutationOutcome::IdempotencyKeyUsed),
-                    Err(error) => Err(error.into()),
-                }
-            },
-        )
-        .await
+/// What is stored for a repetition holds no secret.
+fn render_repeated(issued: &IssuedKey) -> ApiResponse {
+    let mut shown = to_json(&issued.record);
+    shown["message"] = json!(SECRET_NOT_REPEATED);
+    ApiResponse::created(shown)
 }
 
 fn to_json(record: &KeyRecord) -> Value {

@@ -1,23 +1,16 @@
 //! Signed links: the token is the credential. Reading never decides; deciding works once.
-//!
-//! Order of checks, so that a stranger learns nothing: signature, question known, decided or dead,
-//! expired, the keys of whom the link was issued to, intent, then whatever the engine has against the answer.
 
-use super::interrupts::Answer;
-use crate::api::{ApiState, SharedState};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use super::interrupts::{Answer, render_accepted};
+use crate::api::SharedState;
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use crate::resolve_interrupt::{SubmittedAnswer, decide_by_link};
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
-use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
-use tandem_record::{InterruptView, Partition, RunId, Timestamp};
-use tandem_runtime::InterruptRow;
+use tandem_app::LinkedInterrupt;
 use tandem_wire::v1::interrupt::public_data;
-use tandem_wire::v1::project::SignedLink;
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -29,9 +22,7 @@ pub(super) async fn inspect(
     State(api): State<SharedState>,
     PathParams(token): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let (claims, row) = find_linked_interrupt(&api, &token).await?;
-    check_open(&api, &claims, &row)?;
-    check_holder(&api, &claims, &row, LinkIntent::Inspect).await?;
+    let LinkedInterrupt { claims, row } = api.app.inspect_link(&token).await?;
     let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
     let mut body = json!({
         "interruptId": row.interrupt,
@@ -63,104 +54,17 @@ pub(super) async fn answer(
     PathParams(token): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let (claims, row) = find_linked_interrupt(&api, &token).await?;
+    let linked = api.app.find_linked_interrupt(&token).await?;
     // Idempotency keys are scoped to the workspace of the interrupt. An earlier response is
     // returned first, because the interrupt is resolved by then.
-    let of = Partition {
-        tenant: row.tenant.clone(),
-        workspace: row.workspace.clone(),
-    };
-    let ticket = match request.begin_for(&api, &of).await? {
+    let ticket = match request.begin_for(&api, &linked.partition()).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    check_open(&api, &claims, &row)?;
-    if claims.intent != LinkIntent::Resolve {
-        return Err(Problem::forbidden("This link may look, but not decide."));
-    }
-    check_holder(&api, &claims, &row, LinkIntent::Resolve).await?;
+    let link = api.app.admit_link_decision(linked).await?;
     let answer: Answer = request.json()?;
-    if answer.acting_for.is_some() {
-        return Err(Problem::invalid("/actingFor", "a link acts for nobody"));
-    }
-    let submitted = SubmittedAnswer {
-        node: row.node,
-        interrupt: Some(row.interrupt),
-        value: answer.resume_value,
-        digest: answer.digest,
-        acting_for: None,
-    };
-    decide_by_link(&api, ticket, of, row.run_id, submitted).await
-}
-
-/// The claims of a token and its interrupt.
-async fn find_linked_interrupt(
-    api: &ApiState,
-    token: &str,
-) -> Result<(LinkClaims, InterruptRow), Problem> {
-    let claims = api
-        .links
-        .verify(token)
-        .ok_or_else(Problem::interrupt_not_found)?;
-    let run = api.runtime.find_any_run(&claims.run_id).await?;
-    let run = run.ok_or_else(Problem::interrupt_not_found)?;
-    let found = api
-        .runtime
-        .question(&run.row.tenant, &claims.interrupt_id)
-        .await?;
-    let row = found.ok_or_else(Problem::interrupt_not_found)?;
-    Ok((claims, row))
-}
-
-/// A link is invalid once its interrupt is closed, for whatever reason.
-fn check_open(api: &ApiState, claims: &LinkClaims, row: &InterruptRow) -> Result<(), Problem> {
-    if let Some(outcome) = &row.closed {
-        let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
-        let by = shown["decidedBy"].as_str();
-        let at = Timestamp(shown["decidedAt"].as_i64().unwrap_or_default());
-        return Err(Problem::already_resolved(outcome, by, at));
-    }
-    if api.now() >= claims.expires_at {
-        return Err(Problem::link_expired());
-    }
-    Ok(())
-}
-
-/// A link does no more than whom it was issued to may still do.
-async fn check_holder(
-    api: &ApiState,
-    claims: &LinkClaims,
-    row: &InterruptRow,
-    intent: LinkIntent,
-) -> Result<(), Problem> {
-    // Links of earlier releases name nobody; they end within half an hour.
-    let Some(principal) = &claims.issued_to else {
-        return Ok(());
-    };
-    let of = Partition {
-        tenant: row.tenant.clone(),
-        workspace: row.workspace.clone(),
-    };
-    let holds = api
-        .keyring
-        .holds_scope(principal, intent.required_scope(), &of, api.now());
-    match holds.await? {
-        true => Ok(()),
-        false => Err(Problem::link_revoked()),
-    }
-}
-
-/// A link to the question a run waits for. A reader who may not answer gets one that only shows.
-pub(crate) fn link(
-    api: &ApiState,
-    caller: &Identity,
-    run: &RunId,
-    open: &InterruptView,
-) -> SignedLink {
-    let intent = LinkIntent::of(caller.require_scope(Scope::ApprovalsRespond).is_ok());
-    let claims = LinkClaims::for_interrupt(run, open, intent, Some(&caller.principal), api.now());
-    SignedLink {
-        token: api.links.sign(&claims),
-        expires_at: claims.expires_at,
-    }
+    respond(ticket, render_accepted, |idempotency| {
+        api.app.decide_by_link(link, answer.into(), idempotency)
+    })
+    .await
 }

@@ -9,8 +9,8 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 use tandem_access::Identity;
+use tandem_app::{Page, RunFilter, RunPosition, RunRow};
 use tandem_record::{RunId, RunStatus, WorkflowId};
-use tandem_runtime::{Page, RunFilter, RunPosition, RunRow};
 use tandem_wire::v1::time::rfc3339;
 
 const PARAMETERS: [&str; 5] = ["status", "workflowId", "parentRunId", "limit", "cursor"];
@@ -66,12 +66,9 @@ async fn listing(
         status,
         workflow: params.get("workflowId").map(WorkflowId::new),
         parent: params.get("parentRunId").map(RunId::new),
-        workspace: caller.workspace.clone(),
+        ..RunFilter::default()
     };
-    let listing = api
-        .runtime
-        .list_runs(&caller.tenant, &filter, &page)
-        .await?;
+    let listing = api.app.list_runs(caller, filter, &page).await?;
     let rows: Vec<Value> = listing.runs.iter().map(|listed| row(&listed.row)).collect();
     let mut body = json!({"runs": rows});
     let last = listing.runs.last().filter(|_| listing.more);
@@ -91,8 +88,7 @@ pub(crate) async fn run_cursor(
         return Ok(None);
     };
     let last = RunId::from(parse_cursor(cursor)?);
-    let of = caller.partition();
-    let found = api.runtime.run_position(&of, &last).await?;
+    let found = api.app.run_position(caller, &last).await?;
     found.ok_or_else(unknown_cursor).map(Some)
 }
 

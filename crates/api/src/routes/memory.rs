@@ -25,14 +25,11 @@ pub(super) async fn read_memory(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let run = RunId::from(run);
-    let stored = api.load_run(&caller, &run).await?;
+    let stored = api.app.read_run(&caller, &run).await?;
     params.only(&["atSeq", "scope"])?;
     let at = params.number("atSeq", 0..=u64::MAX)?.map(Seq);
-    if let Some(at) = at.filter(|at| *at > stored.head) {
-        return Err(Problem::beyond_end(at, stored.head));
-    }
     let scope = params.get("scope");
-    let memory = api.runtime.run_memory(&stored, at, scope).await?;
+    let memory = api.app.read_memory(&stored, at, scope).await?;
     let entries: Vec<Value> = memory.entries.iter().map(entry).collect();
     Ok(Json(
         json!({"runId": run, "atSeq": memory.at, "entries": entries}),

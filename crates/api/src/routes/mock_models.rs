@@ -10,11 +10,8 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tandem_record::NodeId;
-use tandem_runtime::{MAX_PROGRAM, MockEntry, MockProgram};
+use tandem_app::MockEntry;
 use utoipa::ToSchema;
-
-const MAX_NODE_ID_CHARS: usize = 256;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -34,23 +31,14 @@ pub(super) struct MockProgramRequest {
 )]
 pub(super) async fn program(
     State(api): State<SharedState>,
-    _caller: Caller<Test>,
+    caller: Caller<Test>,
     request: Mutation,
 ) -> Result<Json<Value>, Problem> {
     let MockProgramRequest { node_id, program } = request.json()?;
-    if node_id.is_empty() || node_id.chars().count() > MAX_NODE_ID_CHARS {
-        let message = format!("must have 1 to {MAX_NODE_ID_CHARS} characters");
-        return Err(Problem::invalid("/nodeId", message));
-    }
-    if program.len() > MAX_PROGRAM {
-        let message = format!("must have at most {MAX_PROGRAM} entries");
-        return Err(Problem::invalid("/program", message));
-    }
     let program: Vec<MockEntry> = program.into_iter().map(|ObjectOnly(entry)| entry).collect();
     let entries = program.len();
-    let node = NodeId::new(&node_id);
-    api.runtime
-        .program_mock(&node, MockProgram::new(program))
+    api.app
+        .program_mock_model(&caller, &node_id, program)
         .await?;
     Ok(Json(json!({"nodeId": node_id, "entries": entries})))
 }

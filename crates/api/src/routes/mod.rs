@@ -24,8 +24,6 @@ mod links;
 mod list_runs;
 mod memory;
 mod mock_models;
-mod mock_provider;
-mod parent_claim;
 mod parked;
 mod poll;
 mod receipts;
@@ -41,19 +39,13 @@ use crate::verb::to_router_path;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use create_run::CreateRunRequest;
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
-pub(crate) use inbox::{
-    actions, answer_to, expired_at, find_interrupt, question_body, question_position, title,
-};
-pub(crate) use interrupts::Answer;
+pub(crate) use inbox::{actions, expired_at, question_body, question_position, title};
 pub(crate) use list_runs::run_cursor;
-pub(crate) use poll::events_up_to;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;
-pub(crate) use webhooks::require_reader;
 
 /// Routes that are part of the OpenAPI document.
 pub(crate) fn add_documented_routes(

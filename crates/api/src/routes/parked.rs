@@ -2,8 +2,7 @@
 
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsCancel, RunsRead};
-use crate::detached_request::run_to_completion;
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -11,9 +10,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
-use tandem_access::Identity;
+use tandem_app::{ParkedWork, RetriedWork};
 use tandem_record::StreamId;
-use tandem_runtime::ParkedWork;
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -26,8 +24,7 @@ pub(super) async fn list(
     State(api): State<SharedState>,
     caller: Caller<RunsRead>,
 ) -> Result<Json<Value>, Problem> {
-    check_not_workspace_bound(&caller)?;
-    let parked = api.runtime.parked_work(&caller.tenant).await?;
+    let parked = api.app.list_parked_work(&caller).await?;
     let parked: Vec<Value> = parked.iter().map(to_json).collect();
     Ok(Json(json!({"parked": parked})))
 }
@@ -49,23 +46,15 @@ pub(super) async fn retry(
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    check_not_workspace_bound(&caller)?;
-    let (runtime, tenant) = (api.runtime_of(&caller), caller.tenant.clone());
-    let stream = StreamId::new(&subject);
-    let retried =
-        run_to_completion(async move { runtime.retry_parked(&tenant, &stream).await }).await?;
-    let retried = retried.ok_or_else(|| Problem::not_found("run or webhook"))?;
-    let response = ApiResponse::accepted(json!({"subject": subject, "retried": retried}));
-    ticket.complete(&api, response).await
+    let subject = StreamId::from(subject);
+    respond(ticket, render_retried, |idempotency| {
+        api.app.retry_parked_work(&caller, subject, idempotency)
+    })
+    .await
 }
 
-/// Parked work can belong to any workspace.
-fn check_not_workspace_bound(caller: &Identity) -> Result<(), Problem> {
-    if caller.workspace.is_some() {
-        let message = "Parked work is shown to keys that are bound to no workspace.";
-        return Err(Problem::forbidden(message));
-    }
-    Ok(())
+fn render_retried(RetriedWork { subject, retried }: &RetriedWork) -> ApiResponse {
+    ApiResponse::accepted(json!({"subject": subject, "retried": retried}))
 }
 
 fn to_json(work: &ParkedWork) -> Value {

@@ -6,7 +6,6 @@
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
-use crate::follow::{PAGE, wait_until_stopping};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -16,8 +15,8 @@ use axum::response::Response;
 use serde_json::json;
 use std::time::Duration;
 use tandem_access::Identity;
-use tandem_record::{RecordedEvent, RunId, RunStatus, Seq};
-use tandem_runtime::{Fault, PageLimit, StoredRun};
+use tandem_app::{AppError, StoredRun, wait_until_stopping};
+use tandem_record::{RunId, Seq};
 use tandem_wire::v1::project;
 use tokio::time::Instant;
 
@@ -40,8 +39,8 @@ pub(super) async fn poll_events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run = RunId::from(run);
-    let mut bell = api.runtime.bell().listen(&run);
-    let mut stored = api.load_run(&caller, &run).await?;
+    let mut bell = api.app.listen_run(&run);
+    let mut stored = api.app.read_run(&caller, &run).await?;
     let last_sequence = params.number("lastSequence", 0..=u64::MAX)?;
     let last_sequence = match last_sequence {
         Some(last_sequence) => Some(last_sequence),
@@ -62,7 +61,7 @@ pub(super) async fn poll_events(
             why = guard.wait_for_end() => return Err(why.into()),
             rung = bell.changed() => {
                 if rung.is_err() {
-                    bell = api.runtime.bell().listen(&run);
+                    bell = api.app.listen_run(&run);
                 }
             }
             () = tokio::time::sleep_until(until) => break,
@@ -71,7 +70,7 @@ pub(super) async fn poll_events(
         if let Some(why) = guard.end_reason() {
             return Err(why.into());
         }
-        stored = api.load_run(&caller, &run).await?;
+        stored = api.app.read_run(&caller, &run).await?;
     }
     respond_with_page(&api, &caller, &stored, after).await
 }
@@ -93,83 +92,27 @@ async fn poll_page(
     api: &ApiState,
     stored: &StoredRun,
     after: Option<Seq>,
-) -> Result<String, Fault> {
-    let sensitivity = api.runtime.sensitivity(stored).await?;
+) -> Result<String, AppError> {
+    let sensitivity = api.app.sensitivity(stored).await?;
     let run = &stored.row.run_id;
-    let mut page = String::from("{\"events\":[");
-    let mut last = None;
-    read_up_to(api, run, after, stored.head, |recorded| {
-        if last.is_some() {
-            page.push(',');
+    let mut text = String::from("{\"events\":[");
+    let mut is_first = true;
+    let page = api.app.read_log_page(stored, after, |recorded| {
+        if !std::mem::take(&mut is_first) {
+            text.push(',');
         }
-        last = Some(recorded.seq);
-        page.push_str(&project::event(run, &recorded, &sensitivity).to_string());
-    })
-    .await?;
-    let cut = last.is_some_and(|last| last < stored.head);
-    // The status belongs to the row's head. At an earlier event the run had not ended.
-    let status = match stored.row.status {
-        ended if cut && ended.is_terminal() => RunStatus::Running,
-        status => status,
-    };
-    let ended = status.is_terminal();
+        text.push_str(&project::event(run, &recorded, &sensitivity).to_string());
+    });
+    let page = page.await?;
+    let ended = page.status.is_terminal();
     let rest = json!({
         "runId": run,
         "isComplete": ended,
-        "lastEventSeq": last.filter(|_| cut).unwrap_or(stored.head),
-        "runStatus": status.as_str(),
+        "lastEventSeq": page.last_seq,
+        "runStatus": page.status.as_str(),
         "isTerminal": ended,
     });
-    page.push_str("],");
-    page.push_str(rest.to_string().trim_start_matches('{'));
-    Ok(page)
-}
-
-/// Maximum bytes of a log in one response, unless a single event is larger.
-const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
-
-/// Events after the cursor up to `head`, as many as fit into one response.
-pub(crate) async fn events_up_to(
-    api: &ApiState,
-    run: &RunId,
-    after: Option<Seq>,
-    head: Seq,
-) -> Result<Vec<RecordedEvent>, Fault> {
-    let mut events = Vec::new();
-    read_up_to(api, run, after, head, |recorded| events.push(recorded)).await?;
-    Ok(events)
-}
-
-async fn read_up_to(
-    api: &ApiState,
-    run: &RunId,
-    mut after: Option<Seq>,
-    head: Seq,
-    mut take: impl FnMut(RecordedEvent),
-) -> Result<(), Fault> {
-    let mut is_first = true;
-    let mut budget_bytes = MAX_RESPONSE_BYTES;
-    while after < Some(head) && budget_bytes > 0 {
-        let limit = PageLimit {
-            bytes: PAGE.bytes.min(budget_bytes),
-            ..PAGE
-        };
-        let Some(page) = api.runtime.event_page(run, after, limit).await? else {
-            break;
-        };
-        if page.bytes > budget_bytes && !is_first {
-            break;
-        }
-        budget_bytes = budget_bytes.saturating_sub(page.bytes);
-        let Some(last) = page.events.last() else {
-            break;
-        };
-        after = Some(last.seq);
-        is_first = false;
-        page.events
-            .into_iter()
-            .filter(|event| event.seq <= head)
-            .for_each(&mut take);
-    }
-    Ok(())
+    text.push_str("],");
+    text.push_str(rest.to_string().trim_start_matches('{'));
+    Ok(text)
 }

@@ -1,6 +1,5 @@
 //! Decision receipts: signed proof of who decided what, which can be verified without this host.
 
-use super::inbox;
 use crate::api::SharedState;
 use crate::caller::{Caller, RunsRead};
 use crate::path_params::PathParams;
@@ -8,6 +7,7 @@ use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
+use tandem_record::InterruptId;
 
 #[utoipa::path(
     get, path = "/v1/host/tandem/receipts/{interruptId}", tag = "interrupts",
@@ -21,12 +21,6 @@ pub(super) async fn read(
     caller: Caller<RunsRead>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    let row = inbox::find_interrupt(&api, &caller, id).await?;
-    let receipt = api
-        .audit_signer
-        .receipt(&row.tenant, &row.interrupt)
-        .await?;
-    receipt
-        .map(Json)
-        .ok_or_else(|| Problem::not_found("receipt"))
+    let id = InterruptId::from(id);
+    Ok(Json(api.app.read_receipt(&caller, &id).await?))
 }

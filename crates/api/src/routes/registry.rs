@@ -1,14 +1,9 @@
-//! Workflow documents: reading a document by id, and the host's registry.
-//!
-//! A registered document belongs to the caller's workspace, or to its tenant if its key is bound to
-//! none. A workspace's document overrides the tenant's document of the same id, for runs of that
-//! workspace only. Registering the same document twice changes nothing, so the response may be
-//! stored after the mutation.
+//! Workflow documents: reading a document by id, and the host's registry. A key bound to no workspace may
+//! name one with `workspace`.
 
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, ManifestRead, Workflows};
-use crate::detached_request::run_to_completion;
-use crate::mutation::{IdempotencyCheck, Mutation, Ticket};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -19,10 +14,8 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tandem_access::Identity;
-use tandem_record::{Partition, WorkflowId, WorkspaceId};
-use tandem_runtime::{
-    ChildReference, ConformanceTypes, Permissions, RegisteredWorkflow, Registration,
-};
+use tandem_app::{RegisteredDocument, RegisteredWorkflow, Registration};
+use tandem_record::WorkflowId;
 use tandem_wire::v1::time::rfc3339;
 
 #[utoipa::path(
@@ -36,7 +29,7 @@ pub(super) async fn read(
     PathParams(id): PathParams<String>,
     params: Params,
 ) -> Result<Response, Problem> {
-    definition(&api, &owner(&caller, &params)?, id).await
+    definition(&api, &caller, &params, id).await
 }
 
 #[utoipa::path(
@@ -51,28 +44,18 @@ pub(super) async fn read_own(
     PathParams(id): PathParams<String>,
     params: Params,
 ) -> Result<Response, Problem> {
-    definition(&api, &owner(&caller, &params)?, id).await
+    definition(&api, &caller, &params, id).await
 }
 
-/// The owner of the documents: the caller's partition. A key bound to no workspace may name one
-/// with `workspace`.
-fn owner(caller: &Identity, params: &Params) -> Result<Partition, Problem> {
-    let mut owner = caller.partition();
-    if let Some(named) = params.get("workspace").map(WorkspaceId::new) {
-        if caller.workspace.as_ref().is_some_and(|own| *own != named) {
-            return Err(Problem::forbidden("The key is bound to another workspace."));
-        }
-        if named.as_str().is_empty() {
-            return Err(Problem::invalid("workspace", "must have a name"));
-        }
-        owner.workspace = Some(named);
-    }
-    Ok(owner)
-}
-
-async fn definition(api: &ApiState, owner: &Partition, id: String) -> Result<Response, Problem> {
-    let found = api.runtime.workflow(owner, &WorkflowId::from(id)).await?;
-    let registered = found.ok_or_else(Problem::workflow_not_found)?;
+async fn definition(
+    api: &ApiState,
+    caller: &Identity,
+    params: &Params,
+    id: String,
+) -> Result<Response, Problem> {
+    let owner = api.app.workflow_owner(caller, params.get("workspace"))?;
+    let id = WorkflowId::from(id);
+    let registered = api.app.read_workflow(caller, &owner, &id).await?;
     let headers = [(header::CONTENT_TYPE, "application/json")];
     Ok((headers, registered.document.to_string()).into_response())
 }
@@ -87,11 +70,7 @@ pub(super) async fn list(
     State(api): State<SharedState>,
     caller: Caller<ManifestRead>,
 ) -> Result<Json<Value>, Problem> {
-    let mut registered = api.runtime.workflows(&caller.partition()).await?;
-    if caller.workspace.is_none() {
-        let theirs = api.runtime.workflows_of_workspaces(&caller.tenant);
-        registered.extend(theirs.await?);
-    }
+    let registered = api.app.list_workflows(&caller).await?;
     let rows: Vec<Value> = registered.iter().map(row).collect();
     Ok(Json(json!({"workflows": rows})))
 }
@@ -128,7 +107,7 @@ pub(super) async fn put(
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let owner = owner(&caller, &params)?;
+    let owner = api.app.workflow_owner(&caller, params.get("workspace"))?;
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
@@ -138,7 +117,11 @@ pub(super) async fn put(
         let message = format!("must be the id in the path, {id:?}");
         return Err(Problem::invalid("/id", message));
     }
-    register(&api, &caller, owner, ticket, document).await
+    respond(ticket, render_registered, |idempotency| {
+        api.app
+            .register_workflow(&caller, owner, document, idempotency)
+    })
+    .await
 }
 
 #[utoipa::path(
@@ -153,58 +136,36 @@ pub(super) async fn post(
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let owner = owner(&caller, &params)?;
+    let owner = api.app.workflow_owner(&caller, params.get("workspace"))?;
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let document: Value = request.json()?;
-    register(&api, &caller, owner, ticket, document).await
+    respond(ticket, render_registered, |idempotency| {
+        api.app
+            .register_workflow(&caller, owner, document, idempotency)
+    })
+    .await
 }
 
-async fn register(
-    api: &SharedState,
-    caller: &Identity,
-    owner: Partition,
-    ticket: Ticket,
-    document: Value,
-) -> Result<Response, Problem> {
-    let permissions = Permissions {
-        conformance: match caller.permits_conformance() {
-            true => ConformanceTypes::Everywhere,
-            false => ConformanceTypes::ByWorkflowId,
-        },
-        ..Permissions::default()
-    };
-    let workflow_id = document["id"].clone();
-    let runtime = api.runtime_of(caller);
-    let registered = run_to_completion(async move {
-        runtime
-            .register_with_report(Some(&owner), &document, permissions)
-            .await
-    })
-    .await?;
-    let children = registered
-        .unknown_children
-        .iter()
-        .map(ChildReference::unknown);
-    let warnings = registered.warnings.into_iter().chain(children);
+fn render_registered(registered: &RegisteredDocument) -> ApiResponse {
+    let warnings = registered.warnings.iter();
     let warnings: Vec<Value> = warnings
         .map(|w| json!({"path": w.path, "message": w.message}))
         .collect();
     let body = |outcome: &str| {
-        let mut body = json!({"workflowId": workflow_id, "registration": outcome});
+        let mut body = json!({"workflowId": registered.workflow_id, "registration": outcome});
         if !warnings.is_empty() {
             body["warnings"] = json!(warnings);
         }
         body
     };
-    let response = match registered.registration {
+    match registered.registration {
         Registration::Created => ApiResponse::created(body("created")),
         Registration::Changed => ApiResponse::ok(body("changed")),
         Registration::Unchanged => ApiResponse::ok(body("unchanged")),
-    };
-    ticket.complete(api, response).await
+    }
 }
 
 #[utoipa::path(
@@ -220,23 +181,16 @@ pub(super) async fn delete(
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let owner = owner(&caller, &params)?;
+    let owner = api.app.workflow_owner(&caller, params.get("workspace"))?;
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let runtime = api.runtime_of(&caller);
-    let (of, workflow) = (owner.clone(), WorkflowId::from(id));
-    let named = workflow.clone();
-    let existed =
-        run_to_completion(async move { runtime.unregister(&of, &workflow).await }).await?;
-    if !existed {
-        let visible = api.runtime.workflow(&owner, &named).await?;
-        if owner.workspace.is_some() && visible.is_some_and(|visible| !visible.shared) {
-            let message = "The workflow belongs to the whole tenant, not to this workspace.";
-            return Err(Problem::forbidden(message));
-        }
-        return Err(Problem::workflow_not_found());
-    }
-    ticket.complete(&api, ApiResponse::no_content()).await
+    let id = WorkflowId::from(id);
+    respond(
+        ticket,
+        |(): &()| ApiResponse::no_content(),
+        |idempotency| api.app.unregister_workflow(&caller, owner, id, idempotency),
+    )
+    .await
 }

@@ -1,6 +1,5 @@
 //! Reading one run.
 
-use super::links::link;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::path_params::PathParams;
@@ -9,9 +8,9 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
 use tandem_access::Identity;
+use tandem_app::{AppError, ObservedRun};
 use tandem_record::RunId;
-use tandem_runtime::{Fault, ObservedRun};
-use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::v1::project::{self, SignedLink, SnapshotExtras};
 
 #[utoipa::path(
     get, path = "/v1/runs/{runId}", tag = "runs", operation_id = "readRun",
@@ -25,7 +24,7 @@ pub(super) async fn read_run(
 ) -> Result<Json<Value>, Problem> {
     // A state can be large, and the view, its values and their text are copies of it.
     let _build = api.pages.begin_build(&caller.tenant).await?;
-    let observed = load_run_view(&api, &caller, &RunId::from(run)).await?;
+    let observed = api.app.observe_run(&caller, &RunId::from(run)).await?;
     let extras = snapshot_extras(&api, &caller, &observed).await?;
     let sensitivity = &observed.sensitivity;
     Ok(Json(project::snapshot(
@@ -35,38 +34,23 @@ pub(super) async fn read_run(
     )))
 }
 
-/// A run the caller may see, folded.
-pub(super) async fn load_run_view(
-    api: &ApiState,
-    caller: &Identity,
-    run: &RunId,
-) -> Result<ObservedRun, Problem> {
-    api.load_run(caller, run).await?;
-    let observed = api.runtime.observe(&caller.tenant, run).await?;
-    observed.ok_or_else(|| Problem::not_found("run"))
-}
-
-/// Snapshot data that is not in the run's own log. A parent learns of the end of a child late, so
-/// children not yet reported as ended are read directly.
+/// Snapshot data that is not in the run's own log: the status of its open children, and a link to the
+/// question it waits for.
 pub(crate) async fn snapshot_extras(
     api: &ApiState,
     caller: &Identity,
     observed: &ObservedRun,
-) -> Result<SnapshotExtras, Fault> {
-    let mut children = Vec::new();
-    let unsettled = observed.view.children.iter();
-    for child in unsettled.filter(|child| !child.status.is_terminal()) {
-        let found = api.runtime.find_run(&caller.tenant, &child.run_id).await?;
-        if let Some(found) = found {
-            children.push((child.run_id.clone(), found.row.status));
-        }
-    }
-    let waits = observed.view.status.is_waiting();
-    let open = observed.view.interrupts.first().filter(|_| waits);
-    let link = open.map(|open| link(api, caller, &observed.view.run_id, open));
+) -> Result<SnapshotExtras, AppError> {
+    let view = &observed.view;
+    let open = view.interrupts.first();
+    let open = open.filter(|_| view.status.is_waiting());
+    let link = open.map(|open| api.app.issue_link(caller, &view.run_id, open));
     Ok(SnapshotExtras {
-        children,
+        children: api.app.open_child_statuses(caller, observed).await?,
         outputs: observed.outputs.clone(),
-        link,
+        link: link.map(|link| SignedLink {
+            token: link.token,
+            expires_at: link.expires_at,
+        }),
     })
 }

@@ -11,13 +11,10 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::Duration;
 use tandem_record::RunId;
-use tandem_runtime::CrashPoints;
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
 
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A century; later times cannot be formatted.
 const MAX_ADVANCE_SECONDS: f64 = 100.0 * 366.0 * 86_400.0;
 
@@ -47,7 +44,7 @@ pub(super) struct ArmCrashRequest {
 )]
 pub(super) async fn move_clock(
     State(api): State<SharedState>,
-    _caller: Caller<Test>,
+    caller: Caller<Test>,
     request: Mutation,
 ) -> Result<Json<Value>, Problem> {
     let requested: MoveClockRequest = request.json()?;
@@ -68,8 +65,7 @@ pub(super) async fn move_clock(
         }
         _ => return Err(Problem::invalid("", "needs either advanceSeconds or set")),
     };
-    api.runtime.advance_clock(ms).await?;
-    let settled = api.runtime.wait_until_idle(SETTLE_TIMEOUT).await?;
+    let settled = api.app.advance_clock(&caller, ms).await?;
     Ok(Json(json!({"now": rfc3339(api.now()), "settled": settled})))
 }
 
@@ -90,16 +86,11 @@ fn advance_ms(seconds: f64) -> Result<i64, Problem> {
 )]
 pub(super) async fn arm_crash(
     State(api): State<SharedState>,
-    _caller: Caller<Test>,
+    caller: Caller<Test>,
     request: Mutation,
 ) -> Result<Json<Value>, Problem> {
     let ArmCrashRequest { point } = request.json()?;
-    let points = api.runtime.crash_points();
-    if !points.arm(&point) {
-        let message = format!("must be one of {}", CrashPoints::ALL.join(", "));
-        return Err(Problem::invalid("/point", message));
-    }
-    points.reach("now");
+    api.app.arm_crash(&caller, &point)?;
     Ok(Json(json!({"armed": point})))
 }
 

@@ -1,9 +1,9 @@
 //! Reading webhook subscriptions and their deliveries, and redelivery.
 
-use super::webhooks::{find, require_reader, require_webhooks, to_json, to_mutation_outcome};
+use super::webhooks::to_json;
 use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, WebhooksManage};
-use crate::mutation::{IdempotencyCheck, Mutation};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -12,8 +12,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Value, json};
-use tandem_access::fingerprint;
-use tandem_runtime::{DeliveryRow, DeliveryState, Subscription, webhook_status};
+use tandem_app::{DeliveryRow, DeliveryState, QueuedDelivery, Subscription, webhook_status};
+use tandem_record::WebhookId;
 use tandem_wire::v1::time::rfc3339;
 
 const DEFAULT_LIMIT: u64 = 50;
@@ -27,9 +27,8 @@ pub(super) async fn list(
     State(api): State<SharedState>,
     caller: Caller<WebhooksManage>,
 ) -> Result<Json<Value>, Problem> {
-    require_webhooks(&api)?;
-    let (tenant, workspace) = (&caller.tenant, caller.workspace.as_ref());
-    let found = api.runtime.webhooks(tenant, workspace).await?;
+    api.app.require_webhooks()?;
+    let found = api.app.list_webhooks(&caller).await?;
     let mut webhooks = Vec::with_capacity(found.len());
     for subscription in &found {
         webhooks.push(item(&api, subscription).await?);
@@ -47,8 +46,9 @@ pub(super) async fn read(
     caller: Caller<WebhooksManage>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
-    require_webhooks(&api)?;
-    let found = find(&api, &caller, id).await?;
+    api.app.require_webhooks()?;
+    let id = WebhookId::from(id);
+    let found = api.app.find_webhook(&caller, &id).await?;
     Ok(Json(item(&api, &found).await?))
 }
 
@@ -66,16 +66,17 @@ pub(super) async fn deliveries(
     PathParams(id): PathParams<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    require_webhooks(&api)?;
-    let webhook = find(&api, &caller, id).await?.webhook;
-    require_reader(&caller, &webhook)?;
+    api.app.require_webhooks()?;
+    let id = WebhookId::from(id);
+    let webhook = api.app.find_webhook(&caller, &id).await?.webhook;
+    api.app.require_webhook_reader(&caller, &webhook)?;
     params.only(&["limit", "cursor"])?;
     let limit = params.number("limit", 1..=MAX_LIMIT)?;
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
     let before = params.number("cursor", 1..=u64::MAX)?;
     let listing = api
-        .runtime
-        .webhook_deliveries(&webhook.id, before, limit)
+        .app
+        .list_deliveries(&caller, &webhook, before, limit)
         .await?;
     let items: Vec<Value> = listing.rows.iter().map(delivery).collect();
     let mut body = json!({"deliveries": items});
@@ -97,22 +98,21 @@ pub(super) async fn redeliver(
     PathParams((id, number)): PathParams<(String, String)>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    require_webhooks(&api)?;
+    api.app.require_webhooks()?;
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let subscription = find(&api, &caller, id).await?;
-    let number: u64 = number.parse().map_err(|_| Problem::not_found("delivery"))?;
-    let response = ApiResponse::accepted(json!({
-        "webhookId": subscription.webhook.id, "number": number, "state": "pending",
-    }));
-    let runtime = api.runtime_of(&caller);
-    ticket
-        .commit_with_response(&api, response, |answer| async move {
-            to_mutation_outcome(runtime.redeliver(&subscription, number, answer).await)
-        })
-        .await
+    let id = WebhookId::from(id);
+    respond(ticket, render_queued, |idempotency| {
+        let number = number.parse().ok();
+        api.app.redeliver(&caller, &id, number, idempotency)
+    })
+    .await
+}
+
+fn render_queued(QueuedDelivery { webhook, number }: &QueuedDelivery) -> ApiResponse {
+    ApiResponse::accepted(json!({"webhookId": webhook, "number": number, "state": "pending"}))
 }
 
 async fn item(api: &ApiState, subscription: &Subscription) -> Result<Value, Problem> {
@@ -131,11 +131,9 @@ async fn item(api: &ApiState, subscription: &Subscription) -> Result<Value, Prob
     if let Some(by) = &webhook.created_by {
         item["createdBy"] = json!(by);
     }
-    if let Some(webhook_sender) = api.runtime.webhook_sender() {
-        // Nothing is delivered while the principal who registered the webhook may not read runs.
-        item["suspended"] = json!(!webhook_sender.may_receive(webhook, now).await?);
-        let secret = webhook_sender.secret(&webhook.id, webhook.generation);
-        item["secretFingerprint"] = json!(fingerprint(&secret));
+    if let Some(sender) = api.app.webhook_sender_view(webhook).await? {
+        item["suspended"] = json!(sender.suspended);
+        item["secretFingerprint"] = json!(sender.secret_fingerprint);
     }
     if let Some(until) = webhook.overlap_until.filter(|until| *until > now) {
         item["signsFrom"] = json!(rfc3339(until));

@@ -1,13 +1,8 @@
 //! Subscriptions to run events: registering, rotating the secret, deleting.
-//!
-//! A secret is derived, never stored. It is in the response that registers or rotates, and in a
-//! replay of that response for the same idempotency key: otherwise a caller whose connection broke
-//! could not verify deliveries.
 
-use crate::api::{ApiState, SharedState};
+use crate::api::SharedState;
 use crate::caller::{Caller, WebhooksManage};
-use crate::known_secrets::items;
-use crate::mutation::{IdempotencyCheck, Mutation, MutationOutcome};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -16,21 +11,12 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tandem_access::{Identity, Scope, fingerprint};
+use tandem_access::fingerprint;
+use tandem_app::{RegisterWebhook, RegisteredWebhook, RotatedWebhook};
 use tandem_record::{Webhook, WebhookId};
-use tandem_runtime::{Subscription, WebhookError, WebhookSender};
 use tandem_wire::v1::time::rfc3339;
 use tandem_wire::v1::webhook::{SIGNATURE_ALGORITHM, is_event_name};
 use utoipa::ToSchema;
-
-const MAX_URL_CHARS: usize = 2048;
-const MAX_EVENTS: usize = 100;
-const MAX_TAGS: usize = 100;
-const MAX_TAG_CHARS: usize = 256;
-/// How long the old secret still signs after a rotation, unless the request sets it.
-const OVERLAP_SECONDS: u64 = 24 * 3600;
-const MAX_OVERLAP_SECONDS: u64 = 7 * 24 * 3600;
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -70,33 +56,29 @@ pub(super) async fn register(
     caller: Caller<WebhooksManage>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let webhook_sender = Arc::clone(require_webhooks(&api)?);
-    let may_read = caller.require_scope(Scope::RunsRead);
-    may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))?;
+    api.app.admit_webhook_registration(&caller)?;
     let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: WebhookRequest = request.json()?;
-    requested.check()?;
-    let url = [("/url".to_owned(), requested.url.as_str())];
-    let tags = requested.tags.as_deref().unwrap_or_default();
-    api.check_no_secrets(url.into_iter().chain(items("/tags", tags)))?;
-    check_membership(&caller, requested.tenant_id.as_deref())?;
-    let vetted = webhook_sender.vet(&requested.url).await;
-    vetted.map_err(|reason| Problem::webhook_url_rejected(&reason))?;
-    let webhook = requested.into_webhook(&api, &caller);
-    let mut body = to_json(&webhook);
-    show_secret(
-        &mut body,
-        &webhook_sender.secret(&webhook.id, webhook.generation),
-    );
-    let runtime = api.runtime_of(&caller);
-    ticket
-        .commit_with_response(&api, ApiResponse::created(body), |answer| async move {
-            to_mutation_outcome(runtime.register_webhook(&webhook, answer).await)
-        })
-        .await
+    let requested = RegisterWebhook {
+        url: requested.url,
+        events: requested.events,
+        tenant: requested.tenant_id,
+        tags: requested.tags.unwrap_or_default(),
+        is_event_name,
+    };
+    respond(ticket, render_registered, |idempotency| {
+        api.app.register_webhook(&caller, requested, idempotency)
+    })
+    .await
+}
+
+fn render_registered(registered: &RegisteredWebhook) -> ApiResponse {
+    let mut body = to_json(&registered.webhook);
+    show_secret(&mut body, &registered.secret);
+    ApiResponse::created(body)
 }
 
 #[utoipa::path(
@@ -112,19 +94,20 @@ pub(super) async fn unregister(
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    require_webhooks(&api)?;
-    check_membership(&caller, params.get("tenantId"))?;
+    api.app.require_webhooks()?;
+    api.app
+        .check_webhook_tenant(&caller, params.get("tenantId"))?;
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let webhook = find(&api, &caller, id).await?.webhook;
-    let runtime = api.runtime_of(&caller);
-    ticket
-        .commit_with_response(&api, ApiResponse::no_content(), |answer| async move {
-            to_mutation_outcome(runtime.delete_webhook(&webhook, answer).await)
-        })
-        .await
+    let id = WebhookId::from(id);
+    respond(
+        ticket,
+        |(): &()| ApiResponse::no_content(),
+        |idempotency| api.app.delete_webhook(&caller, &id, idempotency),
+    )
+    .await
 }
 
 #[utoipa::path(
@@ -140,137 +123,25 @@ pub(super) async fn rotate(
     PathParams(id): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let webhook_sender = Arc::clone(require_webhooks(&api)?);
+    api.app.require_webhooks()?;
     let ticket = match request.begin_for_principal(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let Rotation { overlap_seconds } = request.optional_json()?;
-    let seconds = overlap_seconds.unwrap_or(OVERLAP_SECONDS);
-    if seconds > MAX_OVERLAP_SECONDS {
-        let message = format!("must be at most {MAX_OVERLAP_SECONDS}");
-        return Err(Problem::invalid("/overlapSeconds", message));
-    }
-    let webhook = find(&api, &caller, id).await?.webhook;
-    require_reader(&caller, &webhook)?;
-    let until = (seconds > 0).then(|| api.now().plus_ms(seconds * 1000));
-    let mut body = json!({"webhookId": webhook.id});
-    show_secret(
-        &mut body,
-        &webhook_sender.secret(&webhook.id, webhook.generation + 1),
-    );
-    body["signsFrom"] = json!(rfc3339(until.unwrap_or_else(|| api.now())));
-    let runtime = api.runtime_of(&caller);
-    ticket
-        .commit_with_response(&api, ApiResponse::created(body), |answer| async move {
-            to_mutation_outcome(runtime.rotate_webhook(&webhook, until, answer).await)
-        })
-        .await
+    let id = WebhookId::from(id);
+    respond(ticket, render_rotated, |idempotency| {
+        api.app
+            .rotate_webhook(&caller, &id, overlap_seconds, idempotency)
+    })
+    .await
 }
 
-impl WebhookRequest {
-    fn check(&self) -> Result<(), Problem> {
-        let mut errors = Vec::new();
-        let mut wrong = |path: String, message: String| errors.push((path, message));
-        if !(1..=MAX_URL_CHARS).contains(&self.url.chars().count()) {
-            let message = format!("must have 1 to {MAX_URL_CHARS} characters");
-            wrong("/url".to_owned(), message);
-        }
-        if !(1..=MAX_EVENTS).contains(&self.events.len()) {
-            let message = format!("must name 1 to {MAX_EVENTS} events");
-            wrong("/events".to_owned(), message);
-        }
-        for (i, name) in self.events.iter().enumerate().take(MAX_EVENTS) {
-            if !is_event_name(name) {
-                let message = "is not the name of an event, such as run.completed";
-                wrong(format!("/events/{i}"), message.to_owned());
-            }
-        }
-        let tags = self.tags.as_deref().unwrap_or_default();
-        if tags.len() > MAX_TAGS {
-            wrong("/tags".to_owned(), format!("may hold {MAX_TAGS} tags"));
-        }
-        for (i, tag) in tags.iter().enumerate().take(MAX_TAGS) {
-            if !(1..=MAX_TAG_CHARS).contains(&tag.chars().count()) {
-                let message = format!("must have 1 to {MAX_TAG_CHARS} characters");
-                wrong(format!("/tags/{i}"), message);
-            }
-        }
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Problem::validation(errors))
-        }
-    }
-
-    fn into_webhook(self, api: &ApiState, caller: &Identity) -> Webhook {
-        let mut events = self.events;
-        events.sort();
-        events.dedup();
-        Webhook {
-            id: WebhookId::from(format!("wh-{}", uuid::Uuid::now_v7())),
-            tenant: caller.tenant.clone(),
-            workspace: caller.workspace.clone(),
-            url: self.url,
-            events,
-            tags: self.tags.unwrap_or_default(),
-            created_at: api.now(),
-            created_by: Some(caller.principal.clone()),
-            generation: 0,
-            overlap_until: None,
-        }
-    }
-}
-
-/// The protocol calls this member a tenant and means the workspace; the caller's own tenant or
-/// workspace is accepted. Checked before anything is looked up.
-fn check_membership(caller: &Identity, named: Option<&str>) -> Result<(), Problem> {
-    let own = |named: &str| {
-        let workspace = caller.workspace.as_ref().map(AsRef::as_ref);
-        named == caller.tenant.as_str() || Some(named) == workspace
-    };
-    match named {
-        Some(named) if !own(named) => Err(Problem::tenant_membership_required()),
-        _ => Ok(()),
-    }
-}
-
-/// Deliveries tell of runs, and a secret vouches for them: for readers of runs, and for whoever
-/// registered the webhook.
-pub(crate) fn require_reader(caller: &Identity, webhook: &Webhook) -> Result<(), Problem> {
-    if webhook.created_by.as_ref() == Some(&caller.principal) {
-        return Ok(());
-    }
-    let may_read = caller.require_scope(Scope::RunsRead);
-    may_read.map_err(|denied| Problem::webhook_needs_read_scope(denied.scope))
-}
-
-pub(super) fn require_webhooks(api: &ApiState) -> Result<&Arc<dyn WebhookSender>, Problem> {
-    let webhook_sender = api.runtime.webhook_sender();
-    webhook_sender.ok_or_else(|| Problem::capability_not_provided("webhooks"))
-}
-
-pub(super) async fn find(
-    api: &ApiState,
-    caller: &Identity,
-    id: String,
-) -> Result<Subscription, Problem> {
-    let workspace = caller.workspace.as_ref();
-    let found = api
-        .runtime
-        .webhook(&caller.tenant, workspace, &WebhookId::from(id))
-        .await?;
-    found.ok_or_else(Problem::subscription_not_found)
-}
-
-pub(super) fn to_mutation_outcome(
-    outcome: Result<(), WebhookError>,
-) -> Result<MutationOutcome, Problem> {
-    match outcome {
-        Ok(()) => Ok(MutationOutcome::Done),
-        Err(WebhookError::IdempotencyKeyUsed) => Ok(MutationOutcome::IdempotencyKeyUsed),
-        Err(error) => Err(error.into()),
-    }
+fn render_rotated(rotated: &RotatedWebhook) -> ApiResponse {
+    let mut body = json!({"webhookId": rotated.webhook});
+    show_secret(&mut body, &rotated.secret);
+    body["signsFrom"] = json!(rfc3339(rotated.signs_from));
+    ApiResponse::created(body)
 }
 
 /// A subscription without its secret.

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
 use tandem_api::{ApiConfig, Host, HttpSettings, VerbRouter, router};
+use tandem_app::{App, AppConfig};
 use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
 use tandem_runtime::audit::{AuditKey, AuditSigner};
 use tandem_runtime::{
@@ -163,15 +164,25 @@ impl TestServer {
         let codes = Arc::new(LoginCodes::new(60_000));
         let sessions = Arc::new(Sessions::new(12 * 3_600_000));
         let (stopping, seen) = watch::channel(false);
-        let api = ApiConfig {
+        let app = App::new(AppConfig {
             runtime: runtime.clone(),
+            keyring: keyring.clone(),
+            codes: codes.clone(),
+            sessions: sessions.clone(),
+            groups: Default::default(),
+            links: signer(),
+            audit_signer: audit_signer.clone(),
+            host_id: "tandem".to_owned(),
+            test_hooks: true,
+        });
+        let api = ApiConfig {
+            app,
             keyring: keyring.clone(),
             codes: codes.clone(),
             sessions: sessions.clone(),
             host: Host {
                 name: "tandem".to_owned(),
                 version: "0.0.0",
-                host_id: "tandem".to_owned(),
                 public_url: None,
             },
             settings,
@@ -182,9 +193,6 @@ impl TestServer {
             console: true,
             ancestry,
             otel: None,
-            links: signer(),
-            audit_signer: audit_signer.clone(),
-            groups: Default::default(),
             packs: None,
             large_requests: tokio::runtime::Handle::current(),
         };

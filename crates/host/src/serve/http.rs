@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Groups, Sessions};
 use tandem_api::{ApiConfig, Host, HttpSettings};
+use tandem_app::{App, AppConfig};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -41,15 +42,26 @@ async fn api(
     large_requests: Handle,
 ) -> anyhow::Result<ApiConfig> {
     let (settings, bounds) = (&opened.settings, &opened.connections);
-    Ok(ApiConfig {
+    let sessions = Arc::new(Sessions::new(SESSION_IDLE_MS));
+    let app = App::new(AppConfig {
         runtime: opened.runtime.clone(),
         keyring: Arc::clone(&opened.keyring),
         codes: Arc::clone(&opened.codes),
-        sessions: Arc::new(Sessions::new(SESSION_IDLE_MS)),
+        sessions: Arc::clone(&sessions),
+        groups: Groups::from_names(&settings.groups),
+        links: links::signer(&**opened.runtime.store()).await?,
+        audit_signer: Arc::clone(&opened.audit_signer),
+        host_id: opened.host_id.clone(),
+        test_hooks: settings.test_seams,
+    });
+    Ok(ApiConfig {
+        app,
+        keyring: Arc::clone(&opened.keyring),
+        codes: Arc::clone(&opened.codes),
+        sessions,
         host: Host {
             name: "Tandem".to_owned(),
             version: env!("CARGO_PKG_VERSION"),
-            host_id: opened.host_id.clone(),
             public_url: settings.public_url.clone(),
         },
         settings: HttpSettings {
@@ -65,9 +77,6 @@ async fn api(
         console: true,
         ancestry: settings.ancestry,
         otel: settings.otel.as_ref().map(|otel| otel.protocol.as_str()),
-        links: links::signer(&**opened.runtime.store()).await?,
-        audit_signer: Arc::clone(&opened.audit_signer),
-        groups: Groups::from_names(&settings.groups),
         packs: opened.packs.as_deref().map(packs::advertised),
         large_requests,
     })

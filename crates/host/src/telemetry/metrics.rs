@@ -19,6 +19,7 @@ use prost::Message as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tandem_api::HttpMetrics;
+use tandem_app::WaitingWork;
 use tandem_runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -87,8 +88,9 @@ impl Export {
     }
 
     async fn send(&self) -> anyhow::Result<()> {
-        let text = self.metrics.text(&self.runtime).await;
-        let text = text.map_err(|fault| anyhow::anyhow!("{fault}"))?;
+        let waiting = WaitingWork::read(&self.runtime).await;
+        let waiting = waiting.map_err(|fault| anyhow::anyhow!("{fault}"))?;
+        let text = self.metrics.text(&waiting);
         let request = self.request(&exposition::parse(&text));
         let (content_type, body) = match self.protocol {
             OtelProtocol::Protobuf => ("application/x-protobuf", request.encode_to_vec()),

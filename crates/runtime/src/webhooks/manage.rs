@@ -14,7 +14,7 @@ use tandem_store::{
 /// Limit of subscriptions per workspace, and for the tenant itself.
 pub const MAX_WEBHOOKS: usize = 100;
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum WebhookError {
     #[error("there is no such webhook")]
     NotFound,

@@ -11,7 +11,7 @@ use tandem_record::TenantId;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) struct FairShares {
+pub struct FairShares {
     total: usize,
     max_per_tenant: usize,
     taken: Mutex<Taken>,
@@ -42,7 +42,7 @@ impl Taken {
 }
 
 impl FairShares {
-    pub(crate) fn new(total: usize, max_per_tenant: usize) -> Arc<Self> {
+    pub fn new(total: usize, max_per_tenant: usize) -> Arc<Self> {
         Arc::new(Self {
             total,
             max_per_tenant,
@@ -52,11 +52,7 @@ impl FairShares {
     }
 
     /// A share, or `None` if there is no room now. More than a tenant may hold counts as its maximum.
-    pub(crate) fn try_acquire(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        amount: usize,
-    ) -> Option<HeldShare> {
+    pub fn try_acquire(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Option<HeldShare> {
         let amount = amount.min(self.max_per_tenant);
         self.try_take(tenant, amount).then(|| HeldShare {
             shares: Arc::clone(self),
@@ -66,7 +62,7 @@ impl FairShares {
     }
 
     /// The same, but waits for room; `None` if there is none until then.
-    pub(crate) async fn acquire(
+    pub async fn acquire(
         self: &Arc<Self>,
         tenant: &TenantId,
         amount: usize,
@@ -102,7 +98,7 @@ impl FairShares {
 }
 
 /// Released when dropped.
-pub(crate) struct HeldShare {
+pub struct HeldShare {
     shares: Arc<FairShares>,
     tenant: TenantId,
     amount: Mutex<usize>,
@@ -110,7 +106,7 @@ pub(crate) struct HeldShare {
 
 impl HeldShare {
     /// Makes the share at least this large; `false` if there is no room now.
-    pub(crate) fn try_grow(&self, amount: usize) -> bool {
+    pub fn try_grow(&self, amount: usize) -> bool {
         let mut held = self.amount.lock();
         let wanted = amount.min(self.shares.max_per_tenant);
         let missing = wanted.saturating_sub(*held);

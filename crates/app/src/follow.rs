@@ -1,9 +1,9 @@
 //! Reads a log as it grows. Holds a cursor and a bell: nothing is queued for a slow reader, and a
 //! lost notification costs latency, never an event.
 
-use crate::api::ApiState;
-use crate::fair_shares::HeldShare;
-use crate::page_budget::{MAX_WAIT, PageBudget, SMALL_PAGE_BYTES};
+use crate::app::App;
+use crate::fair_shares::{FairShares, HeldShare};
+use crate::reader_memory::{MAX_WAIT, SMALL_PAGE_BYTES};
 use std::sync::Arc;
 use tandem_record::{RecordedEvent, RunId, Seq, TenantId};
 use tandem_runtime::{EventPage, Fault, PageLimit, Runtime, StoredRun};
@@ -17,9 +17,9 @@ pub(crate) const PAGE: PageLimit = PageLimit {
     bytes: 256 * 1024,
 };
 
-pub(crate) struct Follower {
+pub struct Follower {
     runtime: Runtime,
-    pages: Arc<PageBudget>,
+    reader_memory: Arc<FairShares>,
     tenant: TenantId,
     run: RunId,
     cursor: Option<Seq>,
@@ -30,7 +30,7 @@ pub(crate) struct Follower {
     room: Option<HeldShare>,
 }
 
-pub(crate) enum FollowUpdate {
+pub enum FollowUpdate {
     /// With their room in memory, when they are many bytes.
     Events(Vec<RecordedEvent>, Option<HeldShare>),
     /// No event arrived before the deadline.
@@ -41,32 +41,49 @@ pub(crate) enum FollowUpdate {
     Draining,
 }
 
+impl App {
+    /// Follows a run the caller may see, from after `cursor`, until the run ends or `stopping` becomes true.
+    pub fn follow_run(
+        &self,
+        run: &StoredRun,
+        cursor: Option<Seq>,
+        stopping: watch::Receiver<bool>,
+    ) -> Follower {
+        Follower::new(self, run, cursor, stopping)
+    }
+}
+
 impl Follower {
     /// Follows a run from after `cursor`. The bell is registered before the first read, so no event
     /// is missed in between.
-    pub(crate) fn new(api: &ApiState, run: &StoredRun, cursor: Option<Seq>) -> Self {
+    fn new(
+        app: &App,
+        run: &StoredRun,
+        cursor: Option<Seq>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         let row = &run.row;
         Self {
-            bell: api.runtime.bell().listen(&row.run_id),
-            runtime: api.runtime.clone(),
-            pages: Arc::clone(&api.pages),
+            bell: app.runtime().bell().listen(&row.run_id),
+            runtime: app.runtime().clone(),
+            reader_memory: Arc::clone(app.reader_memory()),
             tenant: row.tenant.clone(),
             run: row.run_id.clone(),
             cursor,
-            stopping: api.stopping.clone(),
+            stopping,
             ended: row.status.is_terminal() && cursor >= Some(run.head),
             room: None,
         }
     }
 
     /// Room in memory beside the events; `None` if there is none in time.
-    pub(crate) async fn room_for(&self, bytes: usize) -> Option<HeldShare> {
+    pub async fn room_for(&self, bytes: usize) -> Option<HeldShare> {
         let until = Instant::now() + MAX_WAIT;
-        self.pages.hold(&self.tenant, bytes, until).await
+        self.reader_memory.acquire(&self.tenant, bytes, until).await
     }
 
     /// Waits for the next events and returns them.
-    pub(crate) async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
+    pub async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
         loop {
             if self.ended {
                 return Ok(FollowUpdate::Ended);
@@ -80,13 +97,13 @@ impl Follower {
                 let needed = room_for_page(bytes);
                 let mut room = self.room.take();
                 if needed > 0 && room.is_none() {
-                    room = self.pages.try_hold(&self.tenant, needed);
+                    room = self.reader_memory.try_acquire(&self.tenant, needed);
                 }
                 if needed > 0 && room.is_none() {
                     // A stream that waits for room holds no events. It reads them again.
                     drop(events);
                     tokio::select! {
-                        room = self.pages.hold(&self.tenant, needed, until) => self.room = room,
+                        room = self.reader_memory.acquire(&self.tenant, needed, until) => self.room = room,
                         () = wait_until_stopping(&mut self.stopping) => {
                             return Ok(FollowUpdate::Draining);
                         }
@@ -124,7 +141,7 @@ fn room_for_page(bytes: usize) -> usize {
 }
 
 /// Resolves when the host drains; never when the sender is gone.
-pub(crate) async fn wait_until_stopping(stopping: &mut watch::Receiver<bool>) {
+pub async fn wait_until_stopping(stopping: &mut watch::Receiver<bool>) {
     if stopping.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -3,8 +3,8 @@
 //! created without it; an event id that is too long is refused. Without causation across hosts,
 //! claims are ignored.
 
-use crate::api::ApiState;
-use crate::problem::Problem;
+use crate::app::App;
+use crate::error::AppError;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_record::{ClaimedParent, Object, RunId};
@@ -14,36 +14,39 @@ use url::{Host, Url};
 const MAX_CHARS: usize = 256;
 const WELL_KNOWN: &str = "/.well-known/openwop";
 
-/// Reads `metadata.openwop.parent`.
-pub(super) async fn read(
-    api: &ApiState,
-    caller: &Identity,
-    metadata: Option<&Object>,
-) -> Result<Option<ClaimedParent>, Problem> {
-    let claim = metadata.and_then(|m| m.get("openwop")?.get("parent"));
-    let Some(claim) = claim.filter(|_| api.runtime.agent_policy().crosses_hosts()) else {
-        return Ok(None);
-    };
-    check_event_id(claim)?;
-    let Some(mut parent) = parse(claim, api.test_seams) else {
-        return Ok(None);
-    };
-    if parent.host_id == api.host.host_id {
-        let run = RunId::from(parent.run_id.clone());
-        if api.load_run(caller, &run).await.is_err() {
+impl App {
+    /// Reads `metadata.openwop.parent`.
+    pub(crate) async fn read_claimed_parent(
+        &self,
+        caller: &Identity,
+        metadata: Option<&Object>,
+    ) -> Result<Option<ClaimedParent>, AppError> {
+        let claim = metadata.and_then(|m| m.get("openwop")?.get("parent"));
+        let crosses_hosts = self.runtime().agent_policy().crosses_hosts();
+        let Some(claim) = claim.filter(|_| crosses_hosts) else {
             return Ok(None);
+        };
+        check_event_id(claim)?;
+        let Some(mut parent) = parse(claim, self.inner.test_hooks) else {
+            return Ok(None);
+        };
+        if parent.host_id == self.inner.host_id {
+            let run = RunId::from(parent.run_id.clone());
+            if self.find_run(caller, &run).await.is_err() {
+                return Ok(None);
+            }
+            parent.well_known_url = None;
         }
-        parent.well_known_url = None;
+        Ok(Some(parent))
     }
-    Ok(Some(parent))
 }
 
 /// The event id becomes the cause of the run's first event, and the protocol limits its length.
-fn check_event_id(claim: &Value) -> Result<(), Problem> {
+fn check_event_id(claim: &Value) -> Result<(), AppError> {
     let named = claim.get("eventId").and_then(Value::as_str);
     if named.is_some_and(|id| id.chars().count() > MAX_EVENT_ID_CHARS) {
         let message = format!("has more than {MAX_EVENT_ID_CHARS} characters");
-        return Err(Problem::invalid(
+        return Err(AppError::invalid(
             "/metadata/openwop/parent/eventId",
             message,
         ));

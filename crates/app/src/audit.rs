@@ -1,0 +1,40 @@
+//! The audit log: verification, export, and receipts of decisions.
+
+use crate::app::App;
+use crate::error::{AppError, ResourceKind, TenantResource};
+use serde_json::Value;
+use tandem_access::{Identity, Scope};
+use tandem_record::InterruptId;
+use tandem_runtime::audit::{AuditVerification, Export};
+
+impl App {
+    /// Whether the chain and its checkpoints hold in a range of entries.
+    pub async fn verify_audit(
+        &self,
+        caller: &Identity,
+        from: u64,
+        to: u64,
+    ) -> Result<AuditVerification, AppError> {
+        caller.require_scope(Scope::AuditRead)?;
+        Ok(self.inner.audit_signer.verify(from, to).await?)
+    }
+
+    /// The whole log, sealed up to its end. Entries of other tenants are told by their hash alone.
+    pub async fn export_audit(&self, caller: &Identity) -> Result<Export, AppError> {
+        caller.require_scope(Scope::AuditRead)?;
+        self.check_tenant_wide(caller, TenantResource::AuditLog)?;
+        Ok(self.inner.audit_signer.export(&caller.tenant).await?)
+    }
+
+    /// The signed proof of a decision; there is none until the question is decided.
+    pub async fn read_receipt(
+        &self,
+        caller: &Identity,
+        interrupt: &InterruptId,
+    ) -> Result<Value, AppError> {
+        let row = self.read_interrupt(caller, interrupt).await?;
+        let audit_signer = &self.inner.audit_signer;
+        let receipt = audit_signer.receipt(&row.tenant, &row.interrupt).await?;
+        receipt.ok_or(AppError::NotFound(ResourceKind::Receipt))
+    }
+}
