@@ -21,6 +21,7 @@ pub(crate) const PENDING_DECISION: &str = "mockPendingDecision";
 pub(crate) const VERDICTS: &str = "mockVerdicts";
 /// A conversation that holds its turns with itself.
 pub(crate) const AUTO_RESUME: &str = "mockAutoResume";
+/// Maximum number of turns of a conversation with itself.
 const MAX_SCRIPTED_TURNS: u64 = 100;
 
 /// Refuses a script in a workflow that is not a test.

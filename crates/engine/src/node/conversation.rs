@@ -9,8 +9,6 @@ use serde_json::{Value, json};
 use tandem_record::Object;
 use tandem_schema::{Meter, Schema};
 
-/// Maximum number of turns of a test conversation with itself.
-
 /// `lifecycle` names the only mode this host supports; its value changes nothing.
 pub(super) const SETTINGS: &[Setting] = &[
     value("prompt"),

@@ -3,15 +3,16 @@
 //! This file says which slices an event concerns. What it does to a slice is in the `fold.rs` of the
 //! slice's folder.
 
+mod across_slices;
+
 use super::agents::PublishedDecision;
 use super::scheduling::NodeStart;
 use super::state::{Run, State};
 use super::values::ChannelWritten;
 use crate::definition::Definition;
+use across_slices::MirroredWait;
 use std::sync::Arc;
-use tandem_record::{
-    AgentEvent, Event, Interrupt, InterruptId, NodeId, RecordedEvent, RunStatus, Seq, Size,
-};
+use tandem_record::{Event, Interrupt, NodeId, RecordedEvent, Size};
 
 impl Run {
     /// Applies the next event of the log and returns its size.
@@ -199,33 +200,22 @@ impl State {
                 child,
                 ..
             } => {
-                match child {
-                    Some(child) => self.children.set_status(child, *status, seq),
-                    None => self.children.set_newest_status(node, Some(*status), seq),
-                }
-                let Some(ix) = index(node) else {
-                    return;
-                };
-                let waits_already = self.scheduling.is_suspended(ix);
-                self.scheduling.suspend(ix);
-                let Some(mirrors) = mirrors else {
-                    self.questions.set_status(ix, *status);
-                    return;
-                };
-                let interrupt = Interrupt {
-                    id: interrupt.clone(),
-                    kind: kind.clone(),
-                    key: key.clone(),
-                    data: data.clone().unwrap_or_default(),
-                    resume_schema: None,
-                    timeout_ms: None,
-                    requested_at: at,
-                    due: None,
-                    priority: None,
-                };
-                let owner = (mirrors, child.as_ref());
-                let place = (waits_already, seq);
-                self.questions.mirror(ix, interrupt, *status, owner, place);
+                let mirrored = mirrors.as_ref().map(|owner| MirroredWait {
+                    owner,
+                    interrupt: Interrupt {
+                        id: interrupt.clone(),
+                        kind: kind.clone(),
+                        key: key.clone(),
+                        data: data.clone().unwrap_or_default(),
+                        resume_schema: None,
+                        timeout_ms: None,
+                        requested_at: at,
+                        due: None,
+                        priority: None,
+                    },
+                });
+                let named = (index(node), node);
+                self.suspend_node(named, *status, child.as_ref(), mirrored, seq);
             }
             Event::ApprovalReceived {
                 node,
@@ -393,47 +383,6 @@ impl State {
             | Event::ReplayDivergedAtRefusal(_)
             | Event::Envelope(_)
             | Event::LogAppended { .. } => {}
-        }
-    }
-
-    /// The node ended or starts again: its questions and workers are gone.
-    fn forget_waits(&mut self, ix: usize) {
-        self.questions.forget(ix);
-        self.agents.forget(ix);
-    }
-
-    /// The end of a node may record the end of its child.
-    fn child_ended(&mut self, node: &NodeId, status: Option<RunStatus>, returned: u64, seq: Seq) {
-        self.children.set_newest_status(node, status, seq);
-        self.children.return_descendants(returned);
-    }
-
-    /// A question of the node, or of one of its children, was answered.
-    fn resume_node(&mut self, ix: usize, node: &NodeId, interrupt: Option<&InterruptId>, seq: Seq) {
-        let over = self.questions.resume(ix, interrupt);
-        if over.was_last {
-            self.scheduling.resume(ix);
-        }
-        let running = RunStatus::Running;
-        match over.child {
-            Some(child) => self.children.set_status(&child, running, seq),
-            None => self.children.set_newest_status(node, Some(running), seq),
-        }
-    }
-
-    fn apply_agent_event(
-        &mut self,
-        def: &Definition,
-        ix: usize,
-        agent_event: &AgentEvent,
-        seq: Seq,
-    ) {
-        self.agents.note_reasoning(def, ix, agent_event);
-        if self.agents.record_verdict(ix, agent_event)
-            && let Some(verifier) = self.scheduling.end_verification(ix)
-        {
-            let completed = RunStatus::Completed;
-            self.children.set_status(&verifier, completed, seq);
         }
     }
 }

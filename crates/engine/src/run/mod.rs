@@ -1,6 +1,10 @@
 //! The run machine. [`create`] and [`decide()`] turn a command into events; [`Run::evolve`] folds
 //! events into state. See `transitions.md` for the table of what each status accepts.
 //!
+//! The machine is split into slices: `lifecycle`, `scheduling`, `values`, `children`, `questions`,
+//! `agents`, `memory` and `replay`. Each folder owns its part of the state (`state.rs`, changed by
+//! `fold.rs`) and of a decision (`draft.rs`). `decide/` has one thin file per command.
+//!
 //! Invariants, checked by the tables in `tests/`:
 //! - Exactly one terminal event, and nothing after it.
 //! - Timers and node effects are a function of the state (`required_work`), so they can be

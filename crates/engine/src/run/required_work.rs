@@ -5,8 +5,7 @@
 use crate::machine::{TimerRequest, timer_changes};
 use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{DecisionSource, Kind};
-use crate::run::lifecycle::Limits;
-use crate::run::lifecycle::Phase;
+use crate::run::lifecycle::{Limits, Phase};
 use crate::run::questions::required_announcements;
 use crate::run::state::Run;
 use std::collections::BTreeMap;

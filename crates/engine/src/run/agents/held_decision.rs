@@ -6,9 +6,10 @@ use crate::node::{Kind, OrchestratorDecision, Route};
 use crate::run::agents::{ANSWER, PROCEED};
 use crate::run::draft::DecisionDraft;
 use crate::run::lifecycle::Phase;
-use crate::run::questions::read_answers;
-use crate::run::questions::{ACCEPT_WITH_CHANGES, check_claimed_names};
-use crate::run::questions::{Answer, AnswerOutcome, Closing, close, invalid};
+use crate::run::questions::{
+    ACCEPT_WITH_CHANGES, Answer, AnswerOutcome, Closing, check_claimed_names, close, invalid,
+    read_answers,
+};
 use crate::run::refusal::Refusal;
 use crate::run::scheduling::Done;
 use serde_json::{Value, json};

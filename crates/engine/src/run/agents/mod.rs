@@ -1,6 +1,8 @@
 //! Agents: which nodes may emit agent events, the supervisor's iteration, and handing work to
 //! workers.
 //!
+//! Owns [`Agents`]: decisions, verdicts, the workers of dispatch nodes and what waits for a verifier.
+//!
 //! Invariants, checked by the tables in `run/tests/`:
 //! - `Event::Agent` is drafted in one place, `DecisionDraft::emit_agent_event_with_cause`, and only
 //!   with an `AgentEmitter`. Only the node types that the protocol authorizes have one.

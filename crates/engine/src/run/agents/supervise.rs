@@ -4,8 +4,7 @@
 use crate::node::{DecisionSource, Kind, OrchestratorDecision, Supervisor};
 use crate::run::draft::DecisionDraft;
 use crate::run::memory::has_stateful_loop;
-use crate::run::scheduling::Done;
-use crate::run::scheduling::NodeOutcome;
+use crate::run::scheduling::{Done, NodeOutcome};
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use tandem_record::{CapKind, Cause, ErrorInfo, Event, HttpRequest, Object, Seq};

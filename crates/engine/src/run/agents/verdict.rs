@@ -7,8 +7,7 @@
 use super::workers::{Dispatching, WorkerState, WorkerStep};
 use crate::node::{Dispatch, Kind, OrchestratorDecision, Route};
 use crate::run::draft::DecisionDraft;
-use crate::run::scheduling::Done;
-use crate::run::scheduling::NodeOutcome;
+use crate::run::scheduling::{Done, NodeOutcome};
 use crate::run::state::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;

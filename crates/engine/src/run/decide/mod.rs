@@ -12,8 +12,7 @@ mod resume;
 mod timer;
 
 use crate::run::draft::{Context, Decision, DecisionDraft};
-use crate::run::lifecycle::Phase;
-use crate::run::lifecycle::{too_much_to_check, work_exceeded};
+use crate::run::lifecycle::{Phase, too_much_to_check, work_exceeded};
 use crate::run::questions::Answer;
 use crate::run::refusal::Undecided;
 use crate::run::state::Run;

@@ -4,8 +4,7 @@ use super::start::NodeEntry;
 use crate::graph::readiness::{Handling, Readiness, handling, readiness};
 use crate::node::Kind;
 use crate::run::draft::DecisionDraft;
-use crate::run::lifecycle::Phase;
-use crate::run::lifecycle::{CONTINUE_AFTER_WORK, work_exceeded};
+use crate::run::lifecycle::{CONTINUE_AFTER_WORK, Phase, work_exceeded};
 use std::collections::BTreeSet;
 use tandem_record::{CapKind, DrainPolicy, EffectKind, ErrorInfo, Event, NodeStatus, Seq};
 
