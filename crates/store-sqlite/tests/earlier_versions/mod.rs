@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// A file of an earlier schema version, with these rows in it.
-pub fn of_version(version: usize, path: &Path, rows: &str) {
+pub(crate) fn of_version(version: usize, path: &Path, rows: &str) {
     const SCRIPTS: [&str; 12] = [
         include_str!("../../src/schema/1.sql"),
         include_str!("../../src/schema/2.sql"),
