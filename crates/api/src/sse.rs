@@ -169,7 +169,7 @@ impl<S: EventRenderer> EventStream<S> {
     /// The chunk, with the room it takes: until it is written, its page and state count.
     fn counted(&self, out: String) -> Bytes {
         let rooms = [&self.page_room, &self.state_room].into_iter().flatten();
-        rooms.fold(Bytes::from(out), |bytes, room| counted(bytes, room))
+        rooms.fold(Bytes::from(out), counted)
     }
 
     /// Room for the renderer's state. `false` if there is none: a reader that reconnects continues when

@@ -185,7 +185,7 @@ async fn decision_on_changed_artifact_is_refused() {
         let stale = form.send(&[("action", "accept"), ("digest", digest)]).await;
         assert_eq!(stale.status.as_u16(), 409);
         assert!(
-            stale.text.contains("not what is asked now"),
+            stale.text.contains("has changed since it was shown"),
             "{}",
             stale.text
         );
