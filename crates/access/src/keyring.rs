@@ -18,8 +18,10 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp, WorkspaceId};
-use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
+use tandem_store::{AuditDraft, CachedData, Fault, KeyRecord, Keys};
 
+/// How long a change of keys by another process may stay unseen.
+const MAX_STALENESS_MS: u64 = 500;
 /// Longest name of a tenant or workspace.
 const MAX_NAME_CHARS: usize = 256;
 
@@ -111,6 +113,8 @@ pub struct Keyring {
     cache: Cache,
     listeners: Listeners,
     principal_scopes: PrincipalScopeCache,
+    /// The last epoch of keys that was read, and when.
+    epoch: Mutex<Option<(u64, Timestamp)>>,
     /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
@@ -122,6 +126,7 @@ impl Keyring {
             cache: Cache::default(),
             listeners: Listeners::default(),
             principal_scopes: PrincipalScopeCache::default(),
+            epoch: Mutex::default(),
             configured: Mutex::default(),
         }
     }
@@ -235,7 +240,7 @@ impl Keyring {
 
     /// Whether a principal has a good key with this scope that covers the partition. What was set up
     /// in its name and goes on without it, such as a subscription, a callback or a link, checks this
-    /// before it acts. Changes of keys through this process count at once, others within seconds.
+    /// before it acts. Changes of keys through this process count at once, others within a second.
     pub async fn holds_scope(
         &self,
         principal: &Principal,
@@ -243,6 +248,7 @@ impl Keyring {
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
+        self.follow_epoch(now).await;
         let cache_key = (principal.clone(), scope, of.clone());
         let epoch_at_read = match self.principal_scopes.get(&cache_key, now) {
             Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
@@ -267,6 +273,23 @@ impl Keyring {
         Ok(end.is_some())
     }
 
+    /// Clears the caches if another process changed keys. While the store does not answer, entries
+    /// live out their time.
+    async fn follow_epoch(&self, now: Timestamp) {
+        let seen = *self.epoch.lock();
+        if seen.is_some_and(|(_, at)| at <= now && now.ms_since(at) < MAX_STALENESS_MS) {
+            return;
+        }
+        let Ok(epoch) = self.store.epoch(CachedData::Keys).await else {
+            return;
+        };
+        let before = self.epoch.lock().replace((epoch, now));
+        if before.is_some_and(|(seen, _)| seen != epoch) {
+            self.cache.clear();
+            self.principal_scopes.clear();
+        }
+    }
+
     /// Authenticates a credential.
     pub async fn authenticate(
         &self,
@@ -276,6 +299,7 @@ impl Keyring {
         if presented.len() > MAX_CREDENTIAL_BYTES {
             return Err(Unauthenticated::Unknown.into());
         }
+        self.follow_epoch(now).await;
         let digest = Digest::of(presented);
         let epoch_at_read = match self.cache.get(&digest, now) {
             Ok(identity) => return Ok(unexpired(identity, now)?),
@@ -302,7 +326,7 @@ impl Keyring {
     }
 
     /// `false` when the tenant has no such key. Takes effect here at once, and in other processes
-    /// on the same store within seconds.
+    /// on the same store within a second.
     pub async fn revoke(
         &self,
         tenant: &TenantId,

@@ -13,6 +13,7 @@
 mod audit_actions;
 mod bell;
 mod byte_cache;
+mod cache_epochs;
 mod clock;
 mod codec;
 mod commit_decision;
@@ -43,6 +44,7 @@ mod runtime;
 mod start_run;
 mod stored_head;
 mod submit;
+mod task_leases;
 mod test_clock;
 mod timers;
 mod webhooks;
@@ -64,6 +66,7 @@ pub use registry::{RegisterError, Registration, RegistrationReport};
 pub use retention::Retention;
 pub use runtime::Runtime;
 pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
+pub use task_leases::HostTask;
 pub use test_clock::CLOCK_OFFSET;
 pub use webhooks::{
     Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,

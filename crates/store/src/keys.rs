@@ -1,6 +1,7 @@
 //! Stored API keys: only a hash is stored, never the key.
 
 use crate::audit::AuditDraft;
+use crate::epochs::ReadEpochs;
 use crate::fault::Fault;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -26,8 +27,9 @@ pub struct KeyRecord {
 }
 
 #[async_trait]
-pub trait Keys: Send + Sync {
-    /// Replaces a key with the same id. A secret belongs to one key: the hash of another key is
+pub trait Keys: ReadEpochs {
+    /// Replaces a key with the same id. Every change of a key raises the epoch of
+    /// [`crate::CachedData::Keys`]. A secret belongs to one key: the hash of another key is
     /// refused as `invalid`. The audit entry is written in the same transaction.
     async fn put_key(&self, key: KeyRecord, audit: AuditDraft) -> Result<(), Fault>;
     /// By the hash of the presented secret. Also returns revoked and expired keys; the caller

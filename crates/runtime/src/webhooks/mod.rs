@@ -34,6 +34,7 @@ use tandem_store::{OutboxChange, OutboxEntry};
 /// Kind of the outbox entries for pending deliveries.
 pub(crate) const KIND: &str = "webhook";
 
+#[derive(Default)]
 pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
     /// Serializes registrations and deletions, so that limits hold.
@@ -41,11 +42,9 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    pub(crate) fn new(is_single_process: bool) -> Self {
-        Self {
-            subscriptions: Subscriptions::new(is_single_process),
-            change_lock: tokio::sync::Mutex::default(),
-        }
+    /// Another process changed subscriptions.
+    pub(crate) fn invalidate_subscriptions(&self) {
+        self.subscriptions.invalidate_all();
     }
 }
 

@@ -3,6 +3,7 @@
 use super::MemoryStore;
 use crate::SettingsStore;
 use crate::audit::AuditDraft;
+use crate::epochs::CachedData;
 use crate::fault::Fault;
 use crate::keys::{KeyRecord, Keys};
 use async_trait::async_trait;
@@ -50,6 +51,7 @@ impl Keys for MemoryStore {
         }
         state.keys.insert(key.key_id.clone(), key);
         state.append_audit_entry(&audit);
+        state.raise_epoch(CachedData::Keys);
         Ok(())
     }
 
@@ -87,6 +89,7 @@ impl Keys for MemoryStore {
             .is_none()
         {
             state.append_audit_entry(&audit);
+            state.raise_epoch(CachedData::Keys);
         }
         Ok(true)
     }
