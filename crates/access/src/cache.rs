@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - Only keys that were found are cached, so guesses cannot evict real callers.
-//! - A revocation through this process takes effect at once; one made elsewhere, within the time to
-//!   live.
+//! - A revocation through this process takes effect at once. One made elsewhere takes effect when the
+//!   keyring reads the epoch of keys, and at the latest after the time to live.
 //! - Expiry is checked on every hit: the cache holds a record, not a verdict.
 
 use crate::Identity;
@@ -75,6 +75,12 @@ impl Cache {
         inner
             .entries
             .retain(|_, entry| &*entry.identity.key_id != key_id);
+    }
+
+    pub(crate) fn clear(&self) {
+        let mut inner = self.inner.lock();
+        inner.epoch += 1;
+        inner.entries.clear();
     }
 
     #[cfg(test)]

@@ -17,7 +17,12 @@ use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp};
-use tandem_store::{AuditDraft, Commit, Error, Fault, IdempotencyRecord, KeyRecord, Keys};
+use tandem_store::{
+    AuditDraft, CachedData, Commit, Error, Fault, IdempotencyRecord, KeyRecord, Keys,
+};
+
+/// How long a change of keys by another process may stay unseen.
+const MAX_STALENESS_MS: u64 = 500;
 
 /// Why a credential is not accepted. The caller can correct it; a store fault is never reported
 /// this way.
@@ -76,6 +81,8 @@ pub struct Keyring {
     cache: Cache,
     listeners: Listeners,
     principal_scopes: PrincipalScopeCache,
+    /// The last epoch of keys that was read, and when.
+    epoch: Mutex<Option<(u64, Timestamp)>>,
     /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
@@ -87,6 +94,7 @@ impl Keyring {
             cache: Cache::default(),
             listeners: Listeners::default(),
             principal_scopes: PrincipalScopeCache::default(),
+            epoch: Mutex::default(),
             configured: Mutex::default(),
         }
     }
@@ -171,7 +179,7 @@ impl Keyring {
 
     /// Whether a principal has a good key with this scope that covers the partition. What was set up
     /// in its name and goes on without it, such as a subscription, a callback or a link, checks this
-    /// before it acts. Changes of keys through this process count at once, others within seconds.
+    /// before it acts. Changes of keys through this process count at once, others within a second.
     pub async fn holds_scope(
         &self,
         principal: &Principal,
@@ -179,6 +187,7 @@ impl Keyring {
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
+        self.follow_epoch(now).await;
         let cache_key = (principal.clone(), scope, of.clone());
         let epoch_at_read = match self.principal_scopes.get(&cache_key, now) {
             Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
@@ -203,6 +212,23 @@ impl Keyring {
         Ok(end.is_some())
     }
 
+    /// Clears the caches if another process changed keys. While the store does not answer, entries
+    /// live out their time.
+    async fn follow_epoch(&self, now: Timestamp) {
+        let seen = *self.epoch.lock();
+        if seen.is_some_and(|(_, at)| at <= now && now.ms_since(at) < MAX_STALENESS_MS) {
+            return;
+        }
+        let Ok(epoch) = self.store.epoch(CachedData::Keys).await else {
+            return;
+        };
+        let before = self.epoch.lock().replace((epoch, now));
+        if before.is_some_and(|(seen, _)| seen != epoch) {
+            self.cache.clear();
+            self.principal_scopes.clear();
+        }
+    }
+
     /// Authenticates a credential.
     pub async fn authenticate(
         &self,
@@ -212,6 +238,7 @@ impl Keyring {
         if presented.len() > MAX_CREDENTIAL_BYTES {
             return Err(Unauthenticated::Unknown.into());
         }
+        self.follow_epoch(now).await;
         let digest = Digest::of(presented);
         let epoch_at_read = match self.cache.get(&digest, now) {
             Ok(identity) => return Ok(unexpired(identity, now)?),
@@ -238,7 +265,7 @@ impl Keyring {
     }
 
     /// `false` when the tenant has no such key. Takes effect here at once, and in other processes
-    /// on the same store within seconds.
+    /// on the same store within a second.
     pub async fn revoke(
         &self,
         tenant: &TenantId,

@@ -160,11 +160,9 @@ impl Runtime {
                 Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
                 Err(Undecided::Needs(Need::MoreWork)) => heavy = true,
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {
-                    let store = &**self.store();
-                    let definitions = &self.inner.definitions;
                     // Boxed: a rare path must not enlarge a future that is created for every
                     // request.
-                    let found = Box::pin(definitions.current(store, owner, &workflow)).await?;
+                    let found = Box::pin(self.current_definition(owner, &workflow)).await?;
                     lookups.workflows.insert(workflow, found);
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {

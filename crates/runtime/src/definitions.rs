@@ -32,7 +32,7 @@ pub(crate) struct CompiledDefinitions {
 }
 
 /// The document each id currently stands for, by workspace or tenant. Registrations through this
-/// process remove entries.
+/// process remove entries; those of other processes remove all (`cache_epochs.rs`).
 struct Current {
     hashes: ByteCache<(Partition, WorkflowId), DefinitionHash>,
     /// Incremented whenever entries are removed. A value read before that is not cached.
@@ -139,6 +139,13 @@ impl CompiledDefinitions {
         let hash = definition.hash.clone();
         let mut by_hash = self.by_hash.lock();
         by_hash.insert(hash, Arc::clone(definition), weight);
+    }
+
+    /// Another process changed the registry.
+    pub(crate) fn invalidate_all_current(&self) {
+        let mut current = self.current.lock();
+        current.changes += 1;
+        current.hashes.retain(|_| false);
     }
 
     /// The meaning of an id changed, for one workspace, one tenant or all. Workspaces without their

@@ -13,6 +13,7 @@
 mod audit_actions;
 mod bell;
 mod byte_cache;
+mod cache_epochs;
 mod clock;
 mod codec;
 mod config;
@@ -45,6 +46,7 @@ mod start_run;
 mod stored_head;
 mod stream_cache;
 mod submit;
+mod task_leases;
 mod test_clock;
 mod timers;
 mod transaction;
@@ -67,6 +69,7 @@ pub use registry::{RegisterError, Registration, RegistrationReport};
 pub use retention::Retention;
 pub use runtime::Runtime;
 pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
+pub use task_leases::HostTask;
 pub use test_clock::CLOCK_OFFSET;
 pub use webhooks::{
     Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,

@@ -226,6 +226,7 @@ impl Runtime {
         owner: &Partition,
         id: &WorkflowId,
     ) -> Result<Option<Arc<Definition>>, Fault> {
+        self.refresh_registry_cache().await?;
         self.inner
             .definitions
             .current(&**self.store(), owner, id)

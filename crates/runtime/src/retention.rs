@@ -8,6 +8,7 @@
 //! keeps many runs for long costs only its first scan.
 
 use crate::runtime::Runtime;
+use crate::task_leases::HostTask;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +123,7 @@ impl Runtime {
 
     async fn purge_expired_runs(&self, cursors: &mut PurgeCursors) -> Result<(), Fault> {
         for length in self.inner.config.retention.lengths() {
-            while !self.is_stopping() {
+            while !self.is_stopping() && self.holds_task(HostTask::PurgeRuns).await? {
                 let (after, before) = (cursors.get(&length).copied(), self.retained_since(length));
                 let ended = self.store().ended_runs(after, before, BATCH).await?;
                 for ListedRun { position, row } in &ended {

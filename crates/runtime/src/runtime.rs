@@ -1,6 +1,7 @@
 //! The runtime handle, its start and its shutdown.
 
 use crate::bell::Bell;
+use crate::cache_epochs::CacheEpoch;
 use crate::clock::Clock;
 use crate::config::RuntimeConfig;
 use crate::crash::CrashPoints;
@@ -10,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::offload::Offload;
 use crate::readiness::Readiness;
 use crate::stream_cache::StreamCache;
+use crate::task_leases::HeldTasks;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -46,6 +48,9 @@ pub(crate) struct Inner {
     pub(crate) effects: Effects,
     pub(crate) webhooks: Webhooks,
     pub(crate) readiness: Readiness,
+    pub(crate) registry_epoch: CacheEpoch,
+    pub(crate) subscription_epoch: CacheEpoch,
+    pub(crate) held_tasks: HeldTasks,
     /// Notifies that a timer was set which may be due before the one the loop sleeps for.
     pub(crate) timer_bell: Notify,
     /// Notifies that the clock was moved: runs may be past their retention now.
@@ -72,7 +77,7 @@ impl Runtime {
             inner: Arc::new(Inner {
                 run_cache: StreamCache::new(config.cached_runs, config.cached_bytes),
                 effects: Effects::new(&config),
-                webhooks: Webhooks::new(config.is_single_process),
+                webhooks: Webhooks::default(),
                 definitions: CompiledDefinitions::new(config.conformance),
                 config,
                 decision_work: Offload::default(),
@@ -80,6 +85,9 @@ impl Runtime {
                 ended: broadcast::Sender::new(ENDED_RUNS_BUFFERED),
                 metrics: Metrics::default(),
                 readiness: Readiness::default(),
+                registry_epoch: CacheEpoch::default(),
+                subscription_epoch: CacheEpoch::default(),
+                held_tasks: HeldTasks::default(),
                 crash: CrashPoints::default(),
                 timer_bell: Notify::new(),
                 retention_bell: Notify::new(),

@@ -110,9 +110,7 @@ impl Runtime {
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<RunId, SubmitError> {
         let owner = Partition::from(&new.request.owner);
-        let definitions = &self.inner.definitions;
-        let current = definitions.current(&**self.store(), &owner, &new.workflow_id);
-        let definition = Box::pin(current)
+        let definition = Box::pin(self.current_definition(&owner, &new.workflow_id))
             .await?
             .ok_or(SubmitError::WorkflowNotFound)?;
         let run_id = self.inner.config.ids.run_id();

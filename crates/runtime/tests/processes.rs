@@ -3,6 +3,7 @@
 use serde_json::json;
 use std::time::Duration;
 use tandem_record::{Event, RunId, RunStatus, StreamId, TimerKey};
+use tandem_runtime::HostTask;
 use tandem_store::memory::MemoryStore;
 use tandem_store::{ClaimTimers, ReadTimers};
 use tandem_testkit::test_host::{TestHost, TestHostBuilder};
@@ -161,4 +162,45 @@ async fn timer_decided_on_an_old_state_is_not_cleared() {
     second.pause(&run).await.expect("it runs");
     second.resume(&run).await.expect("it is paused");
     assert_eq!(first.ended(&run).await, RunStatus::Completed);
+}
+
+#[test(start_paused = true)]
+async fn registration_by_another_process_is_seen() {
+    let (first, second) = two_processes(0).await;
+    first.register(wf("flow").noop("a")).await;
+    let before = second.create("flow", json!({})).await;
+    first.register(wf("flow").noop("b")).await;
+    first.elapse(500).await;
+    let after = second.create("flow", json!({})).await;
+    let expected = first.create("flow", json!({})).await;
+    let definition = |run| {
+        let second = &second;
+        async move { second.folded(run).await.definition().hash.clone() }
+    };
+    assert_ne!(definition(&before).await, definition(&after).await);
+    assert_eq!(definition(&expected).await, definition(&after).await);
+}
+
+#[test(start_paused = true)]
+async fn task_is_done_by_one_process_until_its_lease_ends() {
+    let (first, second) = two_processes(0).await;
+    let holds = |host: &TestHost| {
+        let runtime = host.runtime.clone();
+        async move {
+            let held = runtime.holds_task(HostTask::SealAudit).await;
+            held.expect("the store answers")
+        }
+    };
+    assert!(holds(&first).await);
+    assert!(!holds(&second).await);
+    first.elapse(100_000).await;
+    assert!(holds(&first).await, "extended");
+    first.elapse(100_000).await;
+    assert!(!holds(&second).await);
+    first.elapse(20_000).await;
+    assert!(
+        holds(&second).await,
+        "the first has not asked for two minutes"
+    );
+    assert!(!holds(&first).await);
 }

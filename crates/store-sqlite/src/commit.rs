@@ -7,14 +7,14 @@ use crate::queue::Source;
 use crate::statement_cache::StatementCache;
 use crate::writer::{JobError, WriteTransaction};
 use crate::{
-    SqliteStore, definitions, idempotency, interrupts, keys, memory, outbox, people, runs, timers,
-    webhook_feed, webhooks,
+    SqliteStore, definitions, idempotency, interrupts, keys, memory, outbox, people, processes,
+    runs, timers, webhook_feed, webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
 use tandem_record::Seq;
-use tandem_store::{Commit, CommitGuard, Conflict, Error, Log};
+use tandem_store::{CachedData, Commit, CommitGuard, Conflict, Error, Log};
 
 #[async_trait]
 impl Log for SqliteStore {
@@ -167,6 +167,11 @@ fn write(
     }
     for row in &commit.interrupts {
         interrupts::project(connection, row)?;
+    }
+    for data in CachedData::ALL {
+        if data.is_changed_by(commit) {
+            processes::raise_epoch(connection, data)?;
+        }
     }
     for change in &commit.registry {
         definitions::change(connection, change)?;

@@ -2,11 +2,12 @@
 
 use crate::SqliteStore;
 use crate::fault;
+use crate::processes::raise_epoch;
 use crate::writer::JobError;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{Principal, TenantId, Timestamp};
-use tandem_store::{AuditDraft, Fault, KeyRecord, Keys};
+use tandem_store::{AuditDraft, CachedData, Fault, KeyRecord, Keys};
 
 const SELECT: &str = "SELECT key_id, hash, name, tenant, workspace, principal, scopes, roles,
     created_at, expires_at, revoked_at FROM keys";
@@ -120,6 +121,7 @@ impl Keys for SqliteStore {
                     connection
                         .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1")?
                         .execute(params![key_id, at.0])?;
+                    raise_epoch(connection, CachedData::Keys)?;
                     let audit = std::slice::from_ref(&audit);
                     tx.chain.append(&mut tx.statements, audit)?;
                 }

@@ -35,6 +35,7 @@ mod options;
 mod outbox;
 mod people;
 mod private;
+mod processes;
 mod queue;
 mod readers;
 mod runs;

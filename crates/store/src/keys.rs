@@ -2,6 +2,7 @@
 
 use crate::Log;
 use crate::audit::AuditDraft;
+use crate::epochs::ReadEpochs;
 use crate::fault::Fault;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ impl KeyRecord {
 
 /// Reads and revocations. A key is made by a commit.
 #[async_trait]
-pub trait Keys: Log {
+pub trait Keys: Log + ReadEpochs {
     /// By the hash of the presented secret. Also returns revoked and expired keys; the caller
     /// checks that.
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault>;

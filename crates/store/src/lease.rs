@@ -1,4 +1,4 @@
-//! Leases: the exclusive right of a process to an outbox entry or a timer until a time.
+//! Leases: the exclusive right of a process to an outbox entry, a timer or a task until a time.
 
 use crate::fault::Fault;
 use crate::lane::Lane;
@@ -66,4 +66,19 @@ pub trait ClaimTimers: Send + Sync {
         until: Timestamp,
         limit: usize,
     ) -> Result<Vec<DueTimer>, Fault>;
+}
+
+/// Leases on tasks that one process at a time does for all, such as purging old logs. Every write of
+/// such a task is harmless when another process made it before, so a holder that was paused past its
+/// lease needs no other fence.
+#[async_trait]
+pub trait TaskLeases: Send + Sync {
+    /// Takes or extends the lease of a task until `until`. `false` while another process holds it.
+    async fn hold_task(
+        &self,
+        task: &str,
+        owner: &str,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, Fault>;
 }

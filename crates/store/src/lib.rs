@@ -13,6 +13,7 @@
 
 pub mod audit;
 mod commit;
+mod epochs;
 mod fault;
 mod keys;
 mod lane;
@@ -32,10 +33,11 @@ pub use commit::{
     MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
     SnapshotRecord, StoredResponse, TimerChange,
 };
+pub use epochs::{CachedData, ReadEpochs};
 pub use fault::{Conflict, Error, Fault};
 pub use keys::{KeyRecord, Keys};
 pub use lane::{DueLane, Lane, LaneQuery, WorkClass};
-pub use lease::{ClaimTimers, Lease, LeaseId, LeaseRenewal, LeaseRequest};
+pub use lease::{ClaimTimers, Lease, LeaseId, LeaseRenewal, LeaseRequest, TaskLeases};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
@@ -374,6 +376,8 @@ pub trait Store:
     + Outbox
     + WorkFailures
     + ReadIdempotency
+    + ReadEpochs
+    + TaskLeases
     + Audit
     + SettingsStore
     + Keys
@@ -395,6 +399,8 @@ impl<T> Store for T where
         + Outbox
         + WorkFailures
         + ReadIdempotency
+        + ReadEpochs
+        + TaskLeases
         + Audit
         + SettingsStore
         + Keys

@@ -13,6 +13,7 @@ mod audit;
 mod journal;
 mod outbox;
 mod people;
+mod processes;
 mod reads;
 mod state;
 mod storage_usage;

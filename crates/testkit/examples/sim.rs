@@ -1,10 +1,16 @@
-//! Runs simulations by seed: `--seed N` for one, `--seeds A..B` for many.
+//! Runs simulations by seed: `--seed N` for one, `--seeds A..B` for many. Without `--only`, a range is
+//! simulated with one process at a time, a part of it with several, and a few on SQLite files.
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use std::ops::Range;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
-use tandem_testkit::sim::run_many;
+use tandem_store::Store;
+use tandem_store_sqlite::{Options, SqliteStore};
+use tandem_testkit::sim::{
+    SimulationStats, StoreKind, Summary, run_many, run_many_processes, run_processes, run_seeds,
+};
 
 #[derive(Parser)]
 struct Arguments {
@@ -14,6 +20,57 @@ struct Arguments {
     /// A range of seeds, the end excluded.
     #[arg(long, value_parser = range, default_value = "0..1000")]
     seeds: Range<u64>,
+    /// Only one kind of simulation.
+    #[arg(long)]
+    only: Option<Kind>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Incarnations of one process, one after the other.
+    Incarnations,
+    /// Several processes at the same time.
+    Processes,
+    /// Several processes on an SQLite file.
+    Sqlite,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Incarnations, Self::Processes, Self::Sqlite];
+
+    /// Simulations of several processes take longer: of a range, only the first seeds.
+    fn share(self, seeds: &Range<u64>) -> Range<u64> {
+        let count = seeds.end.saturating_sub(seeds.start);
+        match self {
+            Self::Incarnations => seeds.clone(),
+            Self::Processes => seeds.start..seeds.start + count.div_ceil(8),
+            Self::Sqlite => seeds.start..seeds.start + count.div_ceil(250),
+        }
+    }
+
+    fn simulate(self, seeds: Range<u64>) -> Summary {
+        match self {
+            Self::Incarnations => run_many(seeds),
+            Self::Processes => run_many_processes(seeds),
+            Self::Sqlite => run_seeds(seeds, "sqlite", on_sqlite),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Incarnations => "one process at a time",
+            Self::Processes => "several processes",
+            Self::Sqlite => "several processes on SQLite",
+        }
+    }
+}
+
+fn on_sqlite(seed: u64) -> Result<SimulationStats, String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = directory.path().join("sim.db");
+    let store = SqliteStore::open(path, Options::default()).map_err(|fault| fault.to_string())?;
+    let store: Arc<dyn Store> = Arc::new(store);
+    run_processes(seed, Arc::new(move || Arc::clone(&store)), StoreKind::Disk)
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -28,19 +85,30 @@ fn main() -> ExitCode {
     let seeds = arguments
         .seed
         .map_or(arguments.seeds, |seed| seed..seed + 1);
-    let started = Instant::now();
-    let summary = run_many(seeds);
-    let seconds = started.elapsed().as_secs_f64();
-    println!(
-        "{} seeds in {seconds:.1} s: {:?}",
-        summary.seeds, summary.stats
-    );
-    for failure in &summary.failures {
-        println!("{failure}");
+    let mut failed = false;
+    for kind in Kind::ALL {
+        let seeds = match arguments.only {
+            Some(only) if only != kind => continue,
+            Some(_) => seeds.clone(),
+            None => kind.share(&seeds),
+        };
+        let started = Instant::now();
+        let summary = kind.simulate(seeds);
+        let seconds = started.elapsed().as_secs_f64();
+        println!(
+            "{}: {} seeds in {seconds:.1} s: {:?}",
+            kind.name(),
+            summary.seeds,
+            summary.stats
+        );
+        for failure in &summary.failures {
+            println!("{failure}");
+        }
+        failed |= !summary.failures.is_empty();
     }
-    if summary.failures.is_empty() {
-        ExitCode::SUCCESS
-    } else {
+    if failed {
         ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     }
 }

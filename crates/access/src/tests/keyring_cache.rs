@@ -133,3 +133,28 @@ async fn cache_is_bounded_and_holds_no_unknown_keys() {
     keys.authenticate(secrets[0].expose(), now).await.unwrap();
     assert_eq!(store.reads(), reads + 1);
 }
+
+#[tokio::test]
+async fn remote_revocation_counts_once_the_epoch_is_read() {
+    let (keys, store) = keyring();
+    let (key, secret) = keys.mint(new_key("a"), &Actor::host(), NOW).await.unwrap();
+    keys.authenticate(secret.expose(), NOW).await.unwrap();
+    let audit = AuditDraft::new(
+        NOW,
+        Some(&tenant()),
+        &Actor::host(),
+        "key.revoked",
+        &key.key_id,
+        Object::new(),
+    );
+    let revoked = store.revoke_key(&tenant(), &key.key_id, NOW, audit).await;
+    assert_eq!(revoked, Ok(true));
+    store.epoch.fetch_add(1, Ordering::Relaxed);
+    let within = keys.authenticate(secret.expose(), NOW.plus_ms(499)).await;
+    assert!(within.is_ok(), "the epoch is read twice a second");
+    let after = keys.authenticate(secret.expose(), NOW.plus_ms(500)).await;
+    assert_eq!(
+        after,
+        Err(AuthenticateError::Unauthenticated(Unauthenticated::Revoked))
+    );
+}

@@ -2,15 +2,18 @@
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tandem_record::{TenantId, Timestamp};
-use tandem_store::{AuditDraft, Commit, Error, Fault, KeyRecord, Keys, Log};
+use tandem_store::{
+    AuditDraft, CachedData, Commit, Error, Fault, KeyRecord, Keys, Log, ReadEpochs,
+};
 
 #[derive(Default)]
 pub(super) struct FakeKeys {
     pub(super) records: Mutex<Vec<KeyRecord>>,
     pub(super) reads: AtomicUsize,
     pub(super) broken: AtomicBool,
+    pub(super) epoch: AtomicU64,
     /// When set, a lookup waits here after it has read, so that a test can act in between.
     pub(super) pause: Mutex<Option<tokio::sync::oneshot::Receiver<()>>>,
 }
@@ -25,6 +28,14 @@ impl FakeKeys {
             return Err(Fault::retryable("io", "the disk is away"));
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl ReadEpochs for FakeKeys {
+    async fn epoch(&self, _: CachedData) -> Result<u64, Fault> {
+        self.working()?;
+        Ok(self.epoch.load(Ordering::Relaxed))
     }
 }
 

@@ -4,7 +4,12 @@ use super::*;
 use axum::Json;
 use http_body_util::BodyExt as _;
 
-const HALF: usize = MAX_UNSENT_BYTES_OF_TENANT / 2 + 1;
+const TENANT_BYTES: usize = 64 * 1024 * 1024;
+const HALF: usize = TENANT_BYTES / 2 + 1;
+
+fn page_budget() -> PageBudget {
+    PageBudget::new(&FairShares::new(4 * TENANT_BYTES, TENANT_BYTES))
+}
 
 async fn respond(budget: &PageBudget, tenant: &TenantId, bytes: usize) -> Result<Response, u16> {
     let build = || async move { Ok("x".repeat(bytes)) };
@@ -14,7 +19,7 @@ async fn respond(budget: &PageBudget, tenant: &TenantId, bytes: usize) -> Result
 
 #[tokio::test(start_paused = true)]
 async fn tenant_with_unsent_pages_is_refused_and_others_are_served() {
-    let budget = PageBudget::default();
+    let budget = page_budget();
     let (a, b) = (TenantId::new("a"), TenantId::new("b"));
     let first = respond(&budget, &a, HALF).await.expect("room for one");
     let refused = respond(&budget, &a, HALF).await.expect_err("not for two");
@@ -29,7 +34,7 @@ async fn tenant_with_unsent_pages_is_refused_and_others_are_served() {
 
 #[tokio::test(start_paused = true)]
 async fn bytes_taken_by_the_connection_are_counted_until_they_are_written() {
-    let budget = PageBudget::default();
+    let budget = page_budget();
     let tenant = TenantId::new("a");
     let response = respond(&budget, &tenant, HALF)
         .await
@@ -56,7 +61,7 @@ async fn bytes_taken_by_the_connection_are_counted_until_they_are_written() {
 
 #[tokio::test(start_paused = true)]
 async fn request_that_waits_holds_no_page_and_is_served_when_there_is_room() {
-    let budget = Arc::new(PageBudget::default());
+    let budget = Arc::new(page_budget());
     let tenant = TenantId::new("a");
     let first = respond(&budget, &tenant, HALF).await.expect("room for one");
     let waiting: Vec<_> = (0..MAX_BUILDS_OF_TENANT)
@@ -77,7 +82,7 @@ async fn request_that_waits_holds_no_page_and_is_served_when_there_is_room() {
 
 #[tokio::test(start_paused = true)]
 async fn large_response_built_without_the_budget_is_counted_or_refused() {
-    let budget = PageBudget::default();
+    let budget = page_budget();
     let tenant = TenantId::new("a");
     let snapshot = || Json("x".repeat(HALF)).into_response();
     let first = budget.count(&tenant, snapshot());
@@ -91,7 +96,7 @@ async fn large_response_built_without_the_budget_is_counted_or_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn reader_below_the_minimum_rate_is_cut_off() {
-    let budget = PageBudget::default();
+    let budget = page_budget();
     let tenant = TenantId::new("a");
     let response = respond(&budget, &tenant, 4 * CHUNK_BYTES)
         .await

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::Timestamp;
-use tandem_runtime::Runtime;
 use tandem_runtime::audit::{AuditSigner, CHECKPOINT_ENTRIES, SealError};
+use tandem_runtime::{HostTask, Runtime};
 
 /// How long the API promises to replay a response.
 const IDEMPOTENCY_RETENTION_MS: i64 = 24 * 3600 * 1000;
@@ -28,6 +28,9 @@ pub(super) async fn seal_audit(runtime: Runtime, audit_signer: Arc<AuditSigner>)
     loop {
         tokio::time::sleep(pause).await;
         pause = SEAL_INTERVAL;
+        if !does_task(&runtime, HostTask::SealAudit).await {
+            continue;
+        }
         match audit_signer.seal_due(runtime.clock().now()).await {
             Ok(last) => {
                 reported = None;
@@ -48,12 +51,23 @@ pub(super) async fn seal_audit(runtime: Runtime, audit_signer: Arc<AuditSigner>)
     }
 }
 
+/// Whether this process does the task for all processes on the store.
+async fn does_task(runtime: &Runtime, task: HostTask) -> bool {
+    match runtime.holds_task(task).await {
+        Ok(holds) => holds,
+        Err(fault) => {
+            tracing::warn!(%fault, ?task, "it is not known which process does a task");
+            false
+        }
+    }
+}
+
 /// Deletes expired idempotency records.
 pub(super) async fn expire_idempotency_records(runtime: Runtime) {
     loop {
         tokio::time::sleep(EXPIRY_INTERVAL).await;
         let before = Timestamp(runtime.clock().now().0 - IDEMPOTENCY_RETENTION_MS);
-        loop {
+        while does_task(&runtime, HostTask::ExpireIdempotency).await {
             match runtime.store().expire_idempotency(before, AT_ONCE).await {
                 Ok(removed) if removed >= AT_ONCE as u64 => {}
                 Ok(_) => break,

@@ -42,6 +42,7 @@ pub(crate) const KIND: &str = "webhook";
 /// Kind of the outbox entries for feeds that are to be expanded.
 pub(crate) const FEED_KIND: &str = "webhook_feed";
 
+#[derive(Default)]
 pub(crate) struct Webhooks {
     subscriptions: Subscriptions,
     /// Serializes registrations and deletions, so that limits hold.
@@ -49,11 +50,9 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    pub(crate) fn new(is_single_process: bool) -> Self {
-        Self {
-            subscriptions: Subscriptions::new(is_single_process),
-            change_lock: tokio::sync::Mutex::default(),
-        }
+    /// Another process changed subscriptions.
+    pub(crate) fn invalidate_subscriptions(&self) {
+        self.subscriptions.invalidate_all();
     }
 }
 

@@ -6,16 +6,12 @@ use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tandem_engine::run::Decision;
 use tandem_record::{Event, TenantId, Timestamp, Webhook, WebhookHealth};
 use tandem_store::{Fault, StoredWebhook, WebhookChange};
-use tokio::time::Instant;
 
 /// Limit of tenants whose subscriptions are cached.
 const MAX_TENANTS: usize = 1024;
-/// How long registrations of another process may stay unseen.
-const CACHE_TTL: Duration = Duration::from_secs(2);
 
 /// A registered webhook and its health.
 #[derive(Clone, Debug)]
@@ -70,26 +66,18 @@ impl From<Vec<Subscription>> for TenantSubscriptions {
     }
 }
 
+#[derive(Default)]
 pub(super) struct Subscriptions {
-    by_tenant: Mutex<HashMap<TenantId, CachedSubscriptions>>,
+    by_tenant: Mutex<HashMap<TenantId, Arc<TenantSubscriptions>>>,
     /// Incremented with every change, so that what was read before a change is not cached after it.
     version: AtomicU64,
-    /// No other process changes subscriptions.
-    is_single_process: bool,
-}
-
-struct CachedSubscriptions {
-    subscriptions: Arc<TenantSubscriptions>,
-    read_at: Instant,
 }
 
 impl Subscriptions {
-    pub(super) fn new(is_single_process: bool) -> Self {
-        Self {
-            by_tenant: Mutex::default(),
-            version: AtomicU64::new(0),
-            is_single_process,
-        }
+    pub(super) fn invalidate_all(&self) {
+        let mut cached = self.by_tenant.lock();
+        self.version.fetch_add(1, Ordering::Relaxed);
+        cached.clear();
     }
 
     pub(super) fn invalidate(&self, tenant: &TenantId) {
@@ -99,10 +87,7 @@ impl Subscriptions {
     }
 
     fn cached(&self, tenant: &TenantId) -> Option<Arc<TenantSubscriptions>> {
-        let cached = self.by_tenant.lock();
-        let cached = cached.get(tenant)?;
-        let fresh = self.is_single_process || cached.read_at.elapsed() < CACHE_TTL;
-        fresh.then(|| Arc::clone(&cached.subscriptions))
+        self.by_tenant.lock().get(tenant).map(Arc::clone)
     }
 
     fn insert(&self, tenant: &TenantId, version: u64, subscriptions: &Arc<TenantSubscriptions>) {
@@ -113,15 +98,7 @@ impl Subscriptions {
         if cached.len() >= MAX_TENANTS {
             cached.clear();
         }
-        let subscriptions = Arc::clone(subscriptions);
-        let read_at = Instant::now();
-        cached.insert(
-            tenant.clone(),
-            CachedSubscriptions {
-                subscriptions,
-                read_at,
-            },
-        );
+        cached.insert(tenant.clone(), Arc::clone(subscriptions));
     }
 }
 
@@ -130,6 +107,7 @@ impl Runtime {
         &self,
         tenant: &TenantId,
     ) -> Result<Arc<TenantSubscriptions>, Fault> {
+        self.refresh_subscription_cache().await?;
         match self.inner.webhooks.subscriptions.cached(tenant) {
             Some(cached) => Ok(cached),
             // Boxed: a rare path must not enlarge a future that is created for every request.

@@ -1,7 +1,21 @@
--- Version 13: a lease has a number, and the deliveries of webhooks are derived from a feed.
+-- Version 13: what several processes on one store need, and webhook deliveries that are derived from a
+-- feed.
 
 -- A process cannot confuse a lease that it lost with one that it took later.
 ALTER TABLE outbox ADD COLUMN lease_no INTEGER;
+
+-- How often each kind of cached data was changed.
+CREATE TABLE epochs (
+    data    INTEGER PRIMARY KEY,
+    changes INTEGER NOT NULL
+);
+
+-- Holders of tasks that one process at a time does.
+CREATE TABLE task_leases (
+    task         TEXT PRIMARY KEY,
+    owner        TEXT NOT NULL,
+    leased_until INTEGER NOT NULL
+) WITHOUT ROWID;
 
 -- The commit of an event adds one row to its tenant's webhook feed. Later commits expand the feed to
 -- deliveries. Deliveries of earlier versions stay pending in `webhook_deliveries`.

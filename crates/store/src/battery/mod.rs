@@ -23,6 +23,7 @@ pub mod lanes;
 pub mod memory;
 pub mod outbox;
 pub mod people;
+pub mod processes;
 pub mod runs;
 pub mod sample;
 pub mod settings;
@@ -99,6 +100,8 @@ macro_rules! battery {
                 a_parked_entry_waits_for_a_retry, only_the_lease_holder_records_a_failure,
                 parked_work_is_listed_by_tenant;
             people: groups_are_replaced_by_name, ended_delegations_are_not_listed, rejected_commit_changes_no_group_or_delegation;
+            processes: epoch_is_raised_by_its_own_changes_only, rejected_commit_raises_no_epoch,
+                task_has_one_holder_until_its_lease_ends;
             timers: due_in_order, set_moves_and_clear_removes, timers_are_distinguished_by_key,
                 rejected_commit_sets_no_timer, claimed_timer_is_due_again_when_its_claim_ends,
                 failure_of_a_claimed_timer_reschedules_it, concurrent_claims_are_disjoint;

@@ -3,6 +3,7 @@
 use super::MemoryStore;
 use crate::SettingsStore;
 use crate::audit::AuditDraft;
+use crate::epochs::CachedData;
 use crate::fault::Fault;
 use crate::keys::{KeyRecord, Keys};
 use async_trait::async_trait;
@@ -67,6 +68,7 @@ impl Keys for MemoryStore {
             .is_none()
         {
             state.append_audit_entry(&audit);
+            state.raise_epoch(CachedData::Keys);
         }
         Ok(true)
     }

@@ -7,6 +7,7 @@ use crate::commit::{
     MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
     TimerChange,
 };
+use crate::epochs::CachedData;
 use crate::fault::{Conflict, Error, Fault};
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
@@ -40,6 +41,10 @@ pub(super) struct State {
     pub(super) outbox: BTreeMap<EffectId, OutboxEntry>,
     /// Entries that failed; the entries contain their failure counts too.
     pub(super) failed_effects: BTreeMap<EffectId, WorkFailure>,
+    /// Holders of tasks, and until when.
+    pub(super) task_leases: BTreeMap<String, (String, Timestamp)>,
+    /// By number of the kind of data.
+    pub(super) epochs: BTreeMap<i64, u64>,
     pub(super) idempotency: BTreeMap<IdempotencyKey, IdempotencyRecord>,
     pub(super) documents: HashMap<DefinitionHash, Arc<str>>,
     pub(super) registry: BTreeMap<(Option<Partition>, WorkflowId), (DefinitionHash, Timestamp)>,
@@ -185,6 +190,11 @@ impl State {
 
     /// Call only after [`Self::validate`] succeeded.
     pub(super) fn apply(&mut self, commit: Commit) {
+        for data in CachedData::ALL {
+            if data.is_changed_by(&commit) {
+                self.raise_epoch(data);
+            }
+        }
         for append in commit.appends {
             self.append(append);
         }

@@ -10,13 +10,13 @@ use tandem_record::{
     WebhookId, WorkflowId,
 };
 use tandem_store::{
-    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, ClaimTimers, Commit, DelegationRecord,
-    DeliveryListing, DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey,
-    IdempotencyRecord, KeyRecord, Keys, LaneQuery, LeaseId, LeaseRenewal, LeaseRequest, ListedRun,
-    Log, Maintenance, MemoryQuery, MemoryRow, MemoryView, Outbox, OutboxEntry, PageLimit,
-    ParkedWork, ReadDefinitions, ReadIdempotency, ReadLog, ReadMemory, ReadPeople, ReadTimers,
-    ReadWebhooks, RegisteredWorkflow, RunPosition, SettingsStore, SnapshotRecord, StorageUsage,
-    StoredWebhook, StreamSlice, WebhookFeed, WorkFailure, WorkFailures,
+    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
+    DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
+    KeyRecord, Keys, LaneQuery, LeaseId, LeaseRenewal, LeaseRequest, ListedRun, Log, Maintenance,
+    MemoryQuery, MemoryRow, MemoryView, Outbox, OutboxEntry, PageLimit, ParkedWork,
+    ReadDefinitions, ReadIdempotency, ReadLog, ReadMemory, ReadPeople, ReadTimers, ReadWebhooks,
+    RegisteredWorkflow, RunPosition, SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook,
+    StreamSlice, WebhookFeed, WorkFailure, WorkFailures,
 };
 
 #[async_trait]
@@ -176,19 +176,6 @@ impl ReadTimers for FailingStore {
     async fn next_timer(&self) -> Result<Option<Timestamp>, Fault> {
         self.faults.of_read().await?;
         self.inner.next_timer().await
-    }
-}
-
-#[async_trait]
-impl ClaimTimers for FailingStore {
-    async fn claim_timers(
-        &self,
-        now: Timestamp,
-        until: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<DueTimer>, Fault> {
-        self.faults.of_read().await?;
-        self.inner.claim_timers(now, until, limit).await
     }
 }
 

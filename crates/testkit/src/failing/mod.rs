@@ -5,27 +5,67 @@
 mod calls;
 mod listings;
 mod plan;
+mod processes;
 
 pub use plan::{Faults, InjectedFault, StoreConnection};
 
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_record::EffectId;
-use tandem_store::{Commit, OutboxChange, Store};
+use tandem_store::{Commit, CommitGuard, OutboxChange, Store};
 
 /// What commits made durable, as far as tests need it.
 #[derive(Default)]
 pub struct CommittedEffects {
-    effects: Mutex<HashSet<EffectId>>,
+    effects: Mutex<BTreeMap<EffectId, EffectCounts>>,
     last_append_size: AtomicUsize,
+}
+
+#[derive(Default)]
+struct EffectCounts {
+    /// How often it was put into the outbox.
+    put: u64,
+    /// How often a result was recorded: it was removed by the holder of its lease.
+    results: u64,
 }
 
 impl CommittedEffects {
     /// Whether an effect's identity was ever put into the store's outbox.
     pub fn recorded(&self, effect: &EffectId) -> bool {
-        self.effects.lock().contains(effect)
+        self.effects
+            .lock()
+            .get(effect)
+            .is_some_and(|counts| counts.put > 0)
+    }
+
+    /// Effects with more recorded results than entries in the outbox.
+    pub fn with_second_result(&self) -> Vec<EffectId> {
+        let effects = self.effects.lock();
+        let twice = effects.iter().filter(|(_, of)| of.results > of.put);
+        twice.map(|(effect, _)| effect.clone()).collect()
+    }
+
+    fn count(&self, commit: &Commit) {
+        let mut effects = self.effects.lock();
+        for change in &commit.outbox {
+            match change {
+                OutboxChange::Put(entry) | OutboxChange::Wake(entry) => {
+                    effects.entry(entry.effect.clone()).or_default().put += 1;
+                }
+                OutboxChange::Remove(_) => {}
+            }
+        }
+        for guard in &commit.guards {
+            if let CommitGuard::HoldsLease { effect, .. } = guard
+                && commit
+                    .outbox
+                    .contains(&OutboxChange::Remove(effect.clone()))
+            {
+                effects.entry(effect.clone()).or_default().results += 1;
+            }
+        }
     }
 
     /// [`Commit::size`] of the last commit that appended events.
@@ -54,18 +94,11 @@ impl FailingStore {
     }
 
     async fn apply(&self, commit: Commit) -> Result<(), tandem_store::Error> {
-        let put: Vec<EffectId> = commit
-            .outbox
-            .iter()
-            .filter_map(|change| match change {
-                OutboxChange::Put(entry) | OutboxChange::Wake(entry) => Some(entry.effect.clone()),
-                OutboxChange::Remove(_) => None,
-            })
-            .collect();
-        let append_size = (!commit.appends.is_empty()).then(|| commit.size());
+        let counted = commit.clone();
         self.inner.commit(commit).await?;
-        self.committed.effects.lock().extend(put);
-        if let Some(size) = append_size {
+        self.committed.count(&counted);
+        if !counted.appends.is_empty() {
+            let size = counted.size();
             self.committed
                 .last_append_size
                 .store(size, Ordering::Relaxed);

@@ -37,6 +37,8 @@ pub enum StoreConnection {
     /// Calls wait until the connection is up again and then take effect, as if the process had been
     /// paused.
     Stalled,
+    /// Calls never return, as if the process had ended. No other state follows.
+    Crashed,
 }
 
 /// Chosen per call from a seed, or scripted. After healing, no call fails.
@@ -87,13 +89,22 @@ impl Faults {
     }
 
     pub fn set_connection(&self, connection: StoreConnection) {
-        self.connection.send_replace(connection);
+        self.connection.send_if_modified(|now| {
+            let lives = *now != StoreConnection::Crashed;
+            if lives {
+                *now = connection;
+            }
+            lives
+        });
     }
 
     /// Returns when a call may reach the store.
     pub(super) async fn reach(&self) -> Result<(), Fault> {
         let mut connection = self.connection.subscribe();
-        let reached = connection.wait_for(|now| *now != StoreConnection::Stalled);
+        let reached = connection.wait_for(|now| match now {
+            StoreConnection::Up | StoreConnection::Down => true,
+            StoreConnection::Stalled | StoreConnection::Crashed => false,
+        });
         // The sender is owned by this object, so waiting cannot fail.
         match reached.await.map(|now| *now) {
             Ok(StoreConnection::Down) => Err(io_fault()),

@@ -2,8 +2,10 @@
 
 use super::client::tenant;
 use super::client_observations::ClientObservations;
+use super::decisions::Deviations;
 use super::{
-    Simulation, SimulationStats, all_runs, callbacks, mocks, notes, supervised, verifier, webhooks,
+    Simulation, SimulationStats, all_runs, callbacks, mocks, notes, purge, supervised, verifier,
+    webhooks,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +17,6 @@ use tandem_record::{
 };
 use tandem_runtime::{Fault, RunRow, Runtime};
 use tandem_store::audit::{ChainVerifier, Entry};
-use tandem_store::{Audit, Outbox, ReadIdempotency, ReadLog, ReadTimers};
 
 /// A run that has ended.
 struct Ended {
@@ -32,11 +33,20 @@ pub(super) async fn check_all(
 ) -> Result<SimulationStats, String> {
     let panics = runtime.metrics().panics.get();
     ensure(panics == 0, || format!("{panics} tasks panicked"))?;
-    let runs = read_all(runtime).await.map_err(store_failed)?;
+    let rows = all_runs(runtime).await.map_err(store_failed)?;
+    let purged = purge::check_purged_once(runtime, &*sim.store(), &rows).await?;
+    let kept = rows.into_iter().filter(|row| !purged.contains(&row.run_id));
+    let runs = read_all(runtime, kept).await.map_err(store_failed)?;
+    let deviations = Deviations {
+        clocks_differ: sim.clock_difference_ms > 0,
+        late_timers: sim.shares_store,
+    };
     for (run, ended) in &runs {
         check_log_well_formed(ended)?;
         check_decided_once(ended)?;
-        sim.decisions.lock().check_linearizable(run, &ended.log)?;
+        sim.decisions
+            .lock()
+            .check_linearizable(run, &ended.log, deviations)?;
         let child_status = |child: &RunId| runs.get(child).map(|c| c.row.status);
         mocks::check_streamed_output(run, &ended.log)?;
         supervised::check_handoffs(run, ended.row.status, &ended.log, child_status)?;
@@ -45,40 +55,47 @@ pub(super) async fn check_all(
         }
         check_row_matches_fold(sim, runtime, ended).await?;
     }
-    check_child_runs(&runs)?;
+    check_child_runs(&runs, sim.clock_difference_ms)?;
     let logs = runs.iter().map(|(run, ended)| (run, ended.log.as_slice()));
     callbacks::check_only_asked_questions_announced(sim, logs.clone())?;
     webhooks::check_all_events_delivered(sim, runtime, logs).await?;
-    notes::check_notes_stored(
-        &sim.store.reopen(),
-        runs.values().map(|run| run.log.as_slice()),
-    )
-    .await?;
-    check_calls_recorded_first(sim)?;
+    notes::check_notes_stored(&*sim.store(), runs.values().map(|run| run.log.as_slice())).await?;
+    let repeated_calls = check_calls_recorded_first(sim)?;
+    let twice = sim.committed.with_second_result();
+    ensure(twice.is_empty(), || {
+        format!("a second result was recorded for {twice:?}")
+    })?;
     check_nothing_left_over(sim).await.map_err(store_failed)??;
     check_idempotency_records(sim).await?;
-    check_creations_audited(sim, &runs).await?;
-    let observations = sim.observations.lock();
+    check_creations_audited(sim, &runs, &purged).await?;
+    let mut observations = sim.observations.lock();
+    observations.forget(&purged);
     check_acknowledged(&observations, &runs)?;
     check_views(&observations, &runs)?;
     Ok(SimulationStats {
-        incarnations: 0,
         runs: runs.len() as u64,
         events: runs.values().map(|run| run.log.len() as u64).sum(),
         calls: sim.performer.performed().len() as u64,
+        repeated_calls,
+        purged_runs: purged.len() as u64,
+        ..SimulationStats::default()
     })
 }
 
 /// The audit chain is valid through every fault, and has exactly one entry for each requested run.
-async fn check_creations_audited(sim: &Simulation, runs: &Runs) -> Result<(), String> {
-    let store = sim.store.reopen();
+async fn check_creations_audited(
+    sim: &Simulation,
+    runs: &Runs,
+    purged: &BTreeSet<RunId>,
+) -> Result<(), String> {
+    let store = sim.store();
     let rows = store.audit_entries(0, usize::MAX).await;
     let mut walk = ChainVerifier::new();
     let mut audited = Vec::new();
     for row in rows.map_err(store_failed)? {
         walk.entry(row.seq, &row.body);
         let entry: Entry = serde_json::from_slice(&row.body).map_err(|e| e.to_string())?;
-        if entry.action == "run.create" {
+        if entry.action == "run.create" && !purged.contains(entry.target.as_str()) {
             audited.push(entry.target);
         }
     }
@@ -102,9 +119,9 @@ pub(super) fn store_failed(fault: Fault) -> String {
     format!("the store failed without an injected fault: {fault}")
 }
 
-async fn read_all(runtime: &Runtime) -> Result<Runs, Fault> {
+async fn read_all(runtime: &Runtime, rows: impl Iterator<Item = RunRow>) -> Result<Runs, Fault> {
     let mut runs = Runs::new();
-    for row in all_runs(runtime).await? {
+    for row in rows {
         let stored = runtime.find_run(&tenant(), &row.run_id).await?;
         let stored = stored.expect("a listed run is found");
         let page = runtime.events(&row.run_id, None, usize::MAX).await?;
@@ -204,7 +221,7 @@ async fn check_row_matches_fold(
         || format!("the row of {run} says {:?}", ended.row.status),
     )?;
     let stream = StreamId::of_run(run);
-    let snapshot = sim.store.reopen().snapshot(&stream).await;
+    let snapshot = sim.store().snapshot(&stream).await;
     if let Some(snapshot) = snapshot.map_err(store_failed)? {
         let upto = usize::try_from(snapshot.seq.0).expect("a short log") + 1;
         let stored_value: State =
@@ -219,7 +236,7 @@ async fn check_row_matches_fold(
 
 /// Every child is named by its parent, once, and ends before it; a parent that completed has the
 /// children it waited for.
-fn check_child_runs(runs: &Runs) -> Result<(), String> {
+fn check_child_runs(runs: &Runs, clock_difference_ms: u64) -> Result<(), String> {
     let mut named: BTreeMap<&RunId, &RunId> = BTreeMap::new();
     for (parent, ended) in runs {
         for recorded in &ended.log {
@@ -251,10 +268,11 @@ fn check_child_runs(runs: &Runs) -> Result<(), String> {
         // A cancel waits for the descendants; a failure does not, and after a timeout a child may
         // continue.
         let above = &runs[parent];
+        let end = above.row.ended_at.map(|at| at.plus_ms(clock_difference_ms));
         ensure(
             above.row.status != RunStatus::Cancelled
                 || gave_up(above, run)
-                || ended.row.ended_at <= above.row.ended_at,
+                || ended.row.ended_at <= end,
             || format!("{run} continued after {parent} was cancelled"),
         )?;
     }
@@ -283,24 +301,28 @@ fn gave_up(parent: &Ended, child: &RunId) -> bool {
     })
 }
 
-/// Every call has its identity in the outbox first, and is made once per incarnation.
-fn check_calls_recorded_first(sim: &Simulation) -> Result<(), String> {
+/// Every call has its identity in the outbox first, and is made once per incarnation. Among several
+/// processes it is made again only if a process failed. Returns how many were.
+fn check_calls_recorded_first(sim: &Simulation) -> Result<u64, String> {
     let mut made = BTreeSet::new();
+    let mut repeated = 0;
     for call in sim.performer.performed() {
         ensure(call.recorded, || {
             format!("{} made a call without a record", call.run)
         })?;
         let key = (call.incarnation, call.effect.clone(), call.attempt);
-        ensure(made.insert(key), || {
+        let fresh = made.insert(key);
+        ensure(fresh || sim.process_faults.any(), || {
             format!("{} made call {} twice", call.run, call.effect)
         })?;
+        repeated += u64::from(!fresh);
     }
-    Ok(())
+    Ok(repeated)
 }
 
 /// All runs have ended: no timer is set, no effect waits.
 async fn check_nothing_left_over(sim: &Simulation) -> Result<Result<(), String>, Fault> {
-    let store = sim.store.reopen();
+    let store = sim.store();
     let timers = store.due_timers(Timestamp(i64::MAX), usize::MAX).await?;
     let effects = store.depth().await?;
     Ok(ensure(timers.is_empty() && effects == 0, || {
@@ -311,7 +333,7 @@ async fn check_nothing_left_over(sim: &Simulation) -> Result<Result<(), String>,
 async fn check_idempotency_records(sim: &Simulation) -> Result<(), String> {
     let answers = sim.observations.lock().answers.clone();
     for (key, answer) in answers {
-        let stored_value = sim.store.reopen().idempotency_record(&key).await;
+        let stored_value = sim.store().idempotency_record(&key).await;
         let stored_value = stored_value.map_err(store_failed)?.map(|r| r.response.body);
         ensure(stored_value.as_ref() == Some(&answer), || {
             format!(

@@ -1,9 +1,10 @@
 //! A client: starts runs, sends commands to them, reads them, and records the responses.
 
 use super::mocks::MOCK_CHAT;
+use super::purge::SHORT;
 use super::supervised::SUPERVISED;
 use super::verifier::CHECKED;
-use super::{Simulation, callbacks, mocks, people};
+use super::{Simulation, callbacks, mocks, people, workflows};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -14,8 +15,8 @@ use tandem_record::{
     Transport, WorkflowId,
 };
 use tandem_runtime::{
-    CommandOutcome, IdempotencyKey, IdempotencyRequest, NewRun, Runtime, StoredResponse,
-    SubmitError,
+    CommandOutcome, IdempotencyKey, IdempotencyRequest, NewRun, Permissions, Runtime,
+    StoredResponse, SubmitError,
 };
 
 const WORKFLOWS: [&str; 14] = [
@@ -61,6 +62,7 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
             }
             84..90 => repeat_delivery(&sim, &runtime, &mut rng).await,
             90..95 => fire_timer_early(&sim, &runtime, &mut rng).await,
+            _ if sim.shares_store => register_again(&runtime, &mut rng).await,
             _ => {
                 let jump = rng.random_range(0..600_000);
                 // Storing the offset may fail; the clock has moved all the same.
@@ -85,7 +87,34 @@ fn idempotency_request(key: IdempotencyKey) -> IdempotencyRequest {
     }
 }
 
+/// A run whose log is purged soon.
+async fn create_short(runtime: &Runtime, rng: &mut SmallRng) {
+    let new = NewRun {
+        workflow_id: WorkflowId::new(SHORT),
+        request: request(rng, SHORT),
+        exclusive_scope: false,
+    };
+    // A failed creation may be durable; the checks find its row.
+    drop(runtime.create_run(new, None).await);
+}
+
+/// Another document for a known id. Running runs keep theirs.
+async fn register_again(runtime: &Runtime, rng: &mut SmallRng) {
+    let documents = workflows::random(rng);
+    let document = &documents[rng.random_range(0..documents.len())];
+    let owner = tenant().into();
+    // A fault of the store may hide that it is registered.
+    drop(
+        runtime
+            .register(Some(&owner), document, Permissions::default())
+            .await,
+    );
+}
+
 async fn create(sim: &Simulation, runtime: &Runtime, rng: &mut SmallRng) {
+    if sim.shares_store && rng.random_bool(0.2) {
+        return create_short(runtime, rng).await;
+    }
     if sim.observations.lock().created.len() >= MAX_RUNS {
         return;
     }

@@ -32,6 +32,13 @@ impl ClientObservations {
         }
     }
 
+    /// Purged runs cannot be compared with what was seen of them.
+    pub(super) fn forget(&mut self, purged: &BTreeSet<RunId>) {
+        self.logs.retain(|run, _| !purged.contains(run));
+        self.views.retain(|view| !purged.contains(&view.run_id));
+        self.replies.retain(|(run, _)| !purged.contains(run));
+    }
+
     pub(super) fn record_log(&mut self, run: &RunId, events: Vec<RecordedEvent>) {
         let before = self.logs.entry(run.clone()).or_default();
         let shared = before.len().min(events.len());

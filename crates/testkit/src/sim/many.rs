@@ -1,6 +1,6 @@
 //! Many seeds on all cores.
 
-use super::{SimulationStats, run};
+use super::{SimulationStats, StoreKind, memory_store, run, run_processes};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,8 @@ use std::thread;
 #[derive(Debug)]
 pub struct SeedFailure {
     pub seed: u64,
+    /// Which simulation it was, for the command line.
+    pub kind: &'static str,
     pub message: String,
 }
 
@@ -17,8 +19,9 @@ impl std::fmt::Display for SeedFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "seed {seed}: {message}\n  cargo run -p tandem-testkit --example sim -- --seed {seed}",
+            "seed {seed}: {message}\n  cargo xtask sim --seed {seed} --only {kind}",
             seed = self.seed,
+            kind = self.kind,
             message = self.message
         )
     }
@@ -31,8 +34,24 @@ pub struct Summary {
     pub failures: Vec<SeedFailure>,
 }
 
-/// Runs every seed of the range. Stops starting new ones after a few failures.
+/// Simulates one process at a time with every seed of the range.
 pub fn run_many(seeds: Range<u64>) -> Summary {
+    run_seeds(seeds, "incarnations", run)
+}
+
+/// Simulates several processes at a time with every seed of the range.
+pub fn run_many_processes(seeds: Range<u64>) -> Summary {
+    run_seeds(seeds, "processes", |seed| {
+        run_processes(seed, memory_store(), StoreKind::Memory)
+    })
+}
+
+/// Runs a simulation with every seed of the range. Stops starting new ones after a few failures.
+pub fn run_seeds(
+    seeds: Range<u64>,
+    kind: &'static str,
+    simulate: impl Fn(u64) -> Result<SimulationStats, String> + Sync,
+) -> Summary {
     let next = AtomicU64::new(seeds.start);
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let parts: Vec<Summary> = thread::scope(|scope| {
@@ -44,9 +63,13 @@ pub fn run_many(seeds: Range<u64>) -> Summary {
                     return part;
                 }
                 part.seeds += 1;
-                match run_caught(seed) {
+                match caught(|| simulate(seed)) {
                     Ok(stats) => part.stats.add(&stats),
-                    Err(message) => part.failures.push(SeedFailure { seed, message }),
+                    Err(message) => part.failures.push(SeedFailure {
+                        seed,
+                        kind,
+                        message,
+                    }),
                 }
             }
         };
@@ -65,8 +88,10 @@ pub fn run_many(seeds: Range<u64>) -> Summary {
     whole
 }
 
-fn run_caught(seed: u64) -> Result<SimulationStats, String> {
-    catch_unwind(AssertUnwindSafe(|| run(seed))).unwrap_or_else(|panic| {
+fn caught(
+    simulate: impl FnOnce() -> Result<SimulationStats, String>,
+) -> Result<SimulationStats, String> {
+    catch_unwind(AssertUnwindSafe(simulate)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
         Err(format!("panicked: {}", text.unwrap_or_default()))
@@ -79,5 +104,14 @@ impl SimulationStats {
         self.runs += other.runs;
         self.events += other.events;
         self.calls += other.calls;
+        self.processes += other.processes;
+        self.crashes += other.crashes;
+        self.pauses += other.pauses;
+        self.partitions += other.partitions;
+        self.clock_differences += other.clock_differences;
+        self.leases_lost += other.leases_lost;
+        self.conflicts += other.conflicts;
+        self.repeated_calls += other.repeated_calls;
+        self.purged_runs += other.purged_runs;
     }
 }

@@ -13,12 +13,17 @@ mod many;
 mod mocks;
 mod notes;
 mod people;
+mod processes;
+mod purge;
 mod supervised;
 mod verifier;
 mod webhooks;
 mod workflows;
 
-pub use many::{SeedFailure, Summary, run_many};
+pub use many::{SeedFailure, Summary, run_many, run_many_processes, run_seeds};
+pub use processes::{StoreKind, run_processes};
+
+use processes::ProcessFaults;
 
 use crate::clock::SimClock;
 use crate::failing::{CommittedEffects, FailingStore, Faults};
@@ -30,8 +35,8 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::Value;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tandem_record::{Command, RunStatus, Timestamp};
 use tandem_runtime::{
@@ -41,12 +46,22 @@ use tandem_runtime::{
 use tandem_store::Store;
 use tandem_store::memory::MemoryStore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Start time of every simulated history.
 const EPOCH: Timestamp = Timestamp(1_800_000_000_000);
 
+/// Opens the simulated store as another process would.
+pub type OpenStore = Arc<dyn Fn() -> Arc<dyn Store> + Send + Sync>;
+
+/// A new store in memory.
+pub fn memory_store() -> OpenStore {
+    let store = MemoryStore::new();
+    Arc::new(move || Arc::new(store.reopen()))
+}
+
 pub(crate) struct Simulation {
-    store: MemoryStore,
+    open: OpenStore,
     faults: Arc<Faults>,
     committed: Arc<CommittedEffects>,
     performer: Arc<ScriptedPerformer>,
@@ -61,6 +76,15 @@ pub(crate) struct Simulation {
     registered: AtomicUsize,
     limits: Limits,
     max_effects: usize,
+    /// Several processes use the store at the same time.
+    shares_store: bool,
+    /// Largest difference of the clocks of two processes.
+    clock_difference_ms: u64,
+    process_faults: ProcessFaults,
+    /// All faults have ended.
+    is_recovering: AtomicBool,
+    /// When the processes started.
+    started: OnceLock<Instant>,
 }
 
 /// Statistics of one seed.
@@ -70,12 +94,24 @@ pub struct SimulationStats {
     pub runs: u64,
     pub events: u64,
     pub calls: u64,
+    /// Processes that shared a store, and what happened to them.
+    pub processes: u64,
+    pub crashes: u64,
+    pub pauses: u64,
+    pub partitions: u64,
+    /// Simulations in which clocks differed.
+    pub clock_differences: u64,
+    pub leases_lost: u64,
+    pub conflicts: u64,
+    /// Calls that were made again because their lease was lost.
+    pub repeated_calls: u64,
+    pub purged_runs: u64,
 }
 
 /// Runs one simulation. `Err` names the violated invariant.
 pub fn run(seed: u64) -> Result<SimulationStats, String> {
     let mut rng = SmallRng::seed_from_u64(seed);
-    let sim = Arc::new(Simulation::new(seed, &mut rng));
+    let sim = Arc::new(Simulation::new(seed, &mut rng, memory_store()));
     let incarnations = rng.random_range(1..5);
     for _ in 0..incarnations {
         sim.run_incarnation(&mut rng)?;
@@ -87,7 +123,7 @@ pub fn run(seed: u64) -> Result<SimulationStats, String> {
 }
 
 impl Simulation {
-    fn new(seed: u64, rng: &mut SmallRng) -> Self {
+    fn new(seed: u64, rng: &mut SmallRng, open: OpenStore) -> Self {
         let committed = Arc::new(CommittedEffects::default());
         let per_mille = [0, 5, 15, 40][rng.random_range(0..4)];
         let call_faults = CallFaults {
@@ -101,7 +137,7 @@ impl Simulation {
         webhook_sender.set(&webhooks::id(), down);
         webhook_sender.set_callback(callbacks::URL, down);
         Self {
-            store: MemoryStore::new(),
+            open,
             faults: Arc::new(Faults::seeded(
                 seed ^ 0xfa17,
                 per_mille,
@@ -127,7 +163,17 @@ impl Simulation {
                 ..Limits::default()
             },
             max_effects: [256, 2][rng.random_range(0..2)],
+            shares_store: false,
+            clock_difference_ms: 0,
+            process_faults: ProcessFaults::default(),
+            is_recovering: AtomicBool::new(false),
+            started: OnceLock::new(),
         }
+    }
+
+    /// The store without faults.
+    fn store(&self) -> Arc<dyn Store> {
+        (self.open)()
     }
 
     /// One incarnation of the process: clients act, faults happen, and it ends in a crash or a
@@ -185,12 +231,11 @@ impl Simulation {
 
     async fn start(&self, clock: &Arc<SimClock>) -> Runtime {
         self.performer.begin_incarnation();
-        let opened: Arc<dyn Store> = Arc::new(self.store.reopen());
-        let store = FailingStore::new(
-            opened,
-            Arc::clone(&self.faults),
-            Arc::clone(&self.committed),
-        );
+        self.start_runtime(clock, Arc::clone(&self.faults)).await
+    }
+
+    async fn start_runtime(&self, clock: &Arc<SimClock>, faults: Arc<Faults>) -> Runtime {
+        let store = FailingStore::new(self.store(), faults, Arc::clone(&self.committed));
         let store: Arc<dyn Store> = Arc::new(store);
         loop {
             let mut config =
@@ -205,6 +250,8 @@ impl Simulation {
             config.packs = crate::test_host::packs();
             config.max_effects = self.max_effects;
             config.cached_runs = 16;
+            config.is_single_process = !self.shares_store;
+            config.retention.workflows = purge::retention();
             // A start that fails on a read is retried, as an operator would do.
             if let Ok(runtime) = Runtime::start(config).await {
                 return runtime;
@@ -246,8 +293,7 @@ impl Simulation {
                 .iter()
                 .filter(|run| !run.status.is_terminal())
                 .peekable();
-            let quiet = self.store.reopen();
-            let depth = tandem_store::Outbox::depth(&quiet).await.map_err(broken)?;
+            let depth = self.store().depth().await.map_err(broken)?;
             if open.peek().is_none() && depth == 0 {
                 return Ok(());
             }

@@ -5,8 +5,8 @@ use crate::workflow_builder::WorkflowBuilder;
 use serde_json::json;
 use std::collections::BTreeMap;
 use tandem_record::{Event, MemoryEntry, MemoryOrigin, RecordedEvent};
-use tandem_store::memory::MemoryStore;
-use tandem_store::{MemoryQuery, MemoryView, ReadMemory};
+use tandem_store::Store;
+use tandem_store::{MemoryQuery, MemoryView};
 
 /// A node that writes a note.
 pub(super) fn note(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
@@ -16,7 +16,7 @@ pub(super) fn note(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
 
 /// The scopes contain exactly the notes written in the logs, each text once for each write.
 pub(super) async fn check_notes_stored<'a>(
-    store: &MemoryStore,
+    store: &dyn Store,
     logs: impl Iterator<Item = &'a [RecordedEvent]>,
 ) -> Result<(), String> {
     let mut written: BTreeMap<String, Vec<String>> = BTreeMap::new();

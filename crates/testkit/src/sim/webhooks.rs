@@ -40,7 +40,9 @@ pub(super) async fn check_all_events_delivered<'a>(
     logs: impl Iterator<Item = (&'a RunId, &'a [RecordedEvent])>,
 ) -> Result<(), String> {
     let mut expected = BTreeSet::new();
+    let mut kept = BTreeSet::new();
     for (run, log) in logs {
+        kept.insert(run);
         let named = |recorded: &&RecordedEvent| {
             let name = sim.webhook_sender.event_type(&recorded.event);
             EVENTS.contains(&name)
@@ -48,7 +50,8 @@ pub(super) async fn check_all_events_delivered<'a>(
         expected.extend(log.iter().filter(named).map(|r| (run.clone(), r.seq)));
     }
     let accepted = sim.webhook_sender.accepted(&id());
-    let delivered_events: BTreeSet<_> = accepted.into_iter().map(|p| (p.run, p.seq)).collect();
+    let accepted = accepted.into_iter().filter(|p| kept.contains(&p.run));
+    let delivered_events: BTreeSet<_> = accepted.map(|p| (p.run, p.seq)).collect();
     ensure(delivered_events == expected, || {
         let missed: Vec<_> = expected.difference(&delivered_events).collect();
         let unexpected: Vec<_> = delivered_events.difference(&expected).collect();
@@ -60,7 +63,7 @@ pub(super) async fn check_all_events_delivered<'a>(
     let rows = log.map_err(store_failed)?.rows;
     let delivered = rows
         .iter()
-        .filter(|row| row.progress.state == DeliveryState::Delivered);
+        .filter(|row| row.progress.state == DeliveryState::Delivered && kept.contains(&row.run_id));
     let delivered = delivered.count();
     ensure(delivered == expected.len(), || {
         format!("{delivered} of {} deliveries are recorded", expected.len())
