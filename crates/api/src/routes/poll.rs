@@ -17,7 +17,7 @@ use std::time::Duration;
 use tandem_access::Identity;
 use tandem_app::{AppError, StoredRun, wait_until_stopping};
 use tandem_record::{RunId, Seq};
-use tandem_wire::v1::project;
+use tandem_wire::project::{self, Reader};
 use tokio::time::Instant;
 
 /// The default wait is shorter than common client timeouts.
@@ -95,8 +95,9 @@ async fn poll_page(
     let sensitivity = api.app.sensitivity(stored).await?;
     let run = &stored.row.run_id;
     let page = api.app.read_log_page(stored, after).await?;
+    let reader = Reader::v1(&sensitivity);
     let events = page.events.iter();
-    let events = events.map(|recorded| project::event(run, recorded, &sensitivity));
+    let events = events.map(|recorded| project::event(run, recorded, reader));
     let ended = page.status.is_terminal();
     Ok(json!({
         "runId": run,
