@@ -180,12 +180,10 @@ impl AppError {
 
     /// Whether the host is at fault, and not the request.
     pub fn is_fault(&self) -> bool {
-        match self {
-            Self::Fault(_)
-            | Self::Key(KeyError::Fault(_))
-            | Self::Webhook(WebhookError::Fault(_)) => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Fault(_) | Self::Key(KeyError::Fault(_)) | Self::Webhook(WebhookError::Fault(_))
+        )
     }
 }
 

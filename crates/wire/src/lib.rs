@@ -1,7 +1,9 @@
 //! Shapes of the OpenWOP protocol, and the one projection from stored events to them. REST,
-//! streams, bundles and exports all use [`v1::project`], so that masking and naming are decided in
+//! streams, bundles and exports all pass [`project`], so that masking and naming are decided in
 //! one place. No I/O, no state.
 //!
-//! The next protocol major is a module beside `v1`; the two are never mixed.
+//! The next protocol major is a module beside `v1`; the two are never mixed. [`project`] chooses
+//! between them by the reader.
 
+pub mod project;
 pub mod v1;

@@ -6,7 +6,10 @@ use super::tracked::Tracked;
 use std::collections::BTreeMap;
 
 /// Names that more than one place may define, and why.
-const SHARED: &[(&str, &str)] = &[];
+const SHARED: &[(&str, &str)] = &[(
+    "Decision",
+    "`run::Decision` is `machine::Decision` of a run",
+)];
 
 const KINDS: &[&str] = &["struct ", "enum ", "trait ", "type ", "union "];
 

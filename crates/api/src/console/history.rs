@@ -17,7 +17,7 @@ use tandem_console::{
     ReachedNode, history_fragment, history_page,
 };
 use tandem_record::{InterruptView, MemoryEntry, NodeStatus, NodeView, RunId, Sensitivity, Seq};
-use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::project::{self, Reader, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 
 /// Events shown on either side of the chosen one.
@@ -70,7 +70,7 @@ async fn load_history_page(
     let (view, sensitivity) = (&observed.view, &*observed.sensitivity);
     let rules = (&*observed.definition, sensitivity);
     let extras = SnapshotExtras::default();
-    let snapshot = project::snapshot(view, sensitivity, &extras);
+    let snapshot = project::snapshot(view, &extras, Reader::v1(sensitivity));
     let channels = snapshot.get("channels").map(run_view::pretty);
     let reached = view
         .nodes

@@ -17,7 +17,7 @@ use tandem_access::{Identity, Scope};
 use tandem_app::{Definition, RunFold};
 use tandem_console::{event_json, state_json};
 use tandem_record::{RecordedEvent, RunId, Seq};
-use tandem_wire::v1::project::SnapshotExtras;
+use tandem_wire::project::SnapshotExtras;
 
 pub(super) async fn live(
     State(api): State<SharedState>,

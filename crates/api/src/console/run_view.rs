@@ -8,7 +8,7 @@ use tandem_console::{
     AgentsView, EventRow, ForkOrigin, GraphEdge, GraphNode, GraphView, NodeState, RunPageView,
 };
 use tandem_record::{NodeStatus, RecordedEvent, RunId, RunStatus, RunView, Sensitivity};
-use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::project::{self, Reader, SnapshotExtras};
 use tandem_wire::v1::time::rfc3339;
 
 /// Everything but the events.
@@ -19,7 +19,7 @@ pub(super) fn state(
     reader: &Identity,
     csrf: String,
 ) -> RunPageView {
-    let snapshot = project::snapshot(view, sensitivity, extras);
+    let snapshot = project::snapshot(view, extras, Reader::v1(sensitivity));
     let error = &snapshot["error"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let controls = reader.require_scope(Scope::RunsCancel).is_ok();
@@ -69,7 +69,7 @@ pub(super) fn is_supervised(definition: &Definition) -> bool {
 }
 
 pub(super) fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> EventRow {
-    let doc = project::event(run, recorded, sensitivity);
+    let doc = project::event(run, recorded, Reader::v1(sensitivity));
     EventRow {
         sequence: recorded.seq.0,
         at: rfc3339(recorded.at),

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 use tandem_record::RunId;
-use tandem_wire::v1::project;
+use tandem_wire::project::{self, ProtocolMajor};
 
 const VENDOR_KINDS: &str = "/v1/host/tandem/vendor-kinds";
 
@@ -23,7 +23,8 @@ pub(super) async fn read_ancestry(
     PathParams(run): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
     let observed = api.app.observe_run(&caller, &RunId::from(run)).await?;
-    Ok(Json(project::ancestry(&observed.view, api.app.host_id())))
+    let (view, host_id) = (&observed.view, api.app.host_id());
+    Ok(Json(project::ancestry(view, host_id, ProtocolMajor::V1)))
 }
 
 /// Public, like discovery: every client that receives the kind in an event must be able to look it

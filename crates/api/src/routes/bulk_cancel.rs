@@ -39,14 +39,15 @@ pub(super) async fn bulk_cancel(
     };
     let requested: BulkCancelRequest = request.json()?;
     let runs = requested.run_ids.into_iter().map(RunId::from).collect();
-    respond(ticket, render_results, |idempotency| {
+    let render = |results: &Vec<_>| render_results(results);
+    respond(ticket, render, |idempotency| {
         let reason = requested.reason;
         api.app.cancel_runs(&caller, runs, reason, idempotency)
     })
     .await
 }
 
-fn render_results(results: &Vec<BulkCancelResult>) -> ApiResponse {
+fn render_results(results: &[BulkCancelResult]) -> ApiResponse {
     let results: Vec<Value> = results.iter().map(render_result).collect();
     ApiResponse::ok(json!({"results": results}))
 }

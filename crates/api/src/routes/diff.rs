@@ -11,8 +11,8 @@ use axum::extract::State;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_record::RunId;
+use tandem_wire::project::{self, Reader};
 use tandem_wire::v1::diff::{self, Side};
-use tandem_wire::v1::project;
 
 #[utoipa::path(
     get, path = "/v1/runs/{runId}:diff", tag = "runs", operation_id = "diffRuns",
@@ -54,13 +54,13 @@ impl ProjectedRun {
     ) -> Result<Self, Problem> {
         let observed = api.app.observe_run(caller, run).await?;
         let extras = snapshot_extras(api, caller, &observed).await?;
-        let sensitivity = &observed.sensitivity;
+        let reader = Reader::v1(&observed.sensitivity);
         let log = api.app.read_whole_log(run, observed.view.head).await?;
-        let events = log.iter().map(|r| project::event(run, r, sensitivity));
+        let events = log.iter().map(|r| project::event(run, r, reader));
         Ok(Self {
             run: run.clone(),
             events: events.collect(),
-            snapshot: project::snapshot(&observed.view, sensitivity, &extras),
+            snapshot: project::snapshot(&observed.view, &extras, reader),
             ended: observed.view.status.is_terminal(),
         })
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_app::{RunFold, StoredRun};
 use tandem_record::{Event, RecordedEvent, RunId, Sensitivity, Seq};
-use tandem_wire::v1::project::{self, SnapshotExtras};
+use tandem_wire::project::{self, Reader, SnapshotExtras};
 use tandem_wire::v1::stream::{MESSAGE, Modes};
 
 const MAX_BUFFER_MS: u64 = 5_000;
@@ -107,16 +107,16 @@ impl EventRenderer for EventsRenderer {
         if !self.modes.shows(&recorded.event) {
             return None;
         }
-        let sensitivity = &self.sensitivity;
+        let reader = Reader::v1(&self.sensitivity);
         if !self.batched && self.modes.shows_as_message(&recorded.event) {
             return Some(Frame {
                 seq: recorded.seq,
                 name: MESSAGE.to_owned(),
-                data: project::message(&self.run, recorded, sensitivity).to_string(),
+                data: project::message(&self.run, recorded, reader).to_string(),
                 urgent: false,
             });
         }
-        let doc = project::event(&self.run, recorded, sensitivity);
+        let doc = project::event(&self.run, recorded, reader);
         Some(Frame {
             seq: recorded.seq,
             name: doc["type"].as_str().unwrap_or("message").to_owned(),
@@ -140,7 +140,7 @@ impl ValuesRenderer {
             link: None,
         };
         let run = &self.run.0;
-        project::snapshot(&run.view(), &run.sensitivity(), &extras)
+        project::snapshot(&run.view(), &extras, Reader::v1(&run.sensitivity()))
     }
 }
 

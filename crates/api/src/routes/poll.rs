@@ -17,7 +17,7 @@ use std::time::Duration;
 use tandem_access::Identity;
 use tandem_app::{AppError, StoredRun, wait_until_stopping};
 use tandem_record::{RunId, Seq};
-use tandem_wire::v1::project;
+use tandem_wire::project::{self, Reader};
 use tokio::time::Instant;
 
 /// The default wait is shorter than common client timeouts.
@@ -95,13 +95,14 @@ async fn poll_page(
 ) -> Result<String, AppError> {
     let sensitivity = api.app.sensitivity(stored).await?;
     let run = &stored.row.run_id;
+    let reader = Reader::v1(&sensitivity);
     let mut text = String::from("{\"events\":[");
     let mut is_first = true;
     let page = api.app.read_log_page(stored, after, |recorded| {
         if !std::mem::take(&mut is_first) {
             text.push(',');
         }
-        text.push_str(&project::event(run, &recorded, &sensitivity).to_string());
+        text.push_str(&project::event(run, &recorded, reader).to_string());
     });
     let page = page.await?;
     let ended = page.status.is_terminal();

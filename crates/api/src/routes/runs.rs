@@ -10,7 +10,7 @@ use serde_json::Value;
 use tandem_access::Identity;
 use tandem_app::{AppError, ObservedRun};
 use tandem_record::RunId;
-use tandem_wire::v1::project::{self, SignedLink, SnapshotExtras};
+use tandem_wire::project::{self, Reader, SignedLink, SnapshotExtras};
 
 #[utoipa::path(
     get, path = "/v1/runs/{runId}", tag = "runs", operation_id = "readRun",
@@ -26,12 +26,8 @@ pub(super) async fn read_run(
     let _build = api.pages.begin_build(&caller.tenant).await?;
     let observed = api.app.observe_run(&caller, &RunId::from(run)).await?;
     let extras = snapshot_extras(&api, &caller, &observed).await?;
-    let sensitivity = &observed.sensitivity;
-    Ok(Json(project::snapshot(
-        &observed.view,
-        sensitivity,
-        &extras,
-    )))
+    let reader = Reader::v1(&observed.sensitivity);
+    Ok(Json(project::snapshot(&observed.view, &extras, reader)))
 }
 
 /// Snapshot data that is not in the run's own log: the status of its open children, and a link to the

@@ -1,4 +1,5 @@
-//! The one projection: from stored events and folded runs to what a reader may see.
+//! What readers of this protocol major see of stored events and folded runs. Everybody outside of this
+//! major calls [`crate::project`].
 
 use super::agent;
 use super::interrupt::public_data;
@@ -36,7 +37,7 @@ pub struct SignedLink {
 }
 
 /// A run's immediate parent; clients follow the chain themselves.
-pub fn ancestry(view: &RunView, host_id: &str) -> Value {
+pub(crate) fn ancestry(view: &RunView, host_id: &str) -> Value {
     let parent = match (&view.parent, &view.claimed_parent) {
         (Some(link), _) => {
             let cause = match link.cause {
@@ -65,7 +66,7 @@ pub fn event_type(event: &Event) -> &'static str {
 }
 
 /// One event as clients see it.
-pub fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
+pub(crate) fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
     let mut out = Fields::default();
     out.set("eventId", run.event_id(recorded.seq));
     out.set("runId", run);
@@ -91,12 +92,16 @@ pub fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -
 }
 
 /// The payload of one event, without its envelope.
-pub fn message(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
+pub(crate) fn message(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
     Value::Object(payload(run, &recorded.event, recorded.at, sensitivity))
 }
 
 /// A run as clients see it.
-pub fn snapshot(view: &RunView, sensitivity: &Sensitivity, extras: &SnapshotExtras) -> Value {
+pub(crate) fn snapshot(
+    view: &RunView,
+    sensitivity: &Sensitivity,
+    extras: &SnapshotExtras,
+) -> Value {
     let secret = |name: &str| sensitivity.variables.contains(name);
     let secret_channel = |name: &str| sensitivity.channels.contains(name);
     let hidden = |name: &str| secret(name) || secret_channel(name);
