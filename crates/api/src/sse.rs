@@ -163,7 +163,15 @@ impl<S: EventRenderer> EventStream<S> {
                 }
             }
         }
-        (!out.is_empty()).then(|| self.counted(out))
+        if out.is_empty() {
+            return None;
+        }
+        if !self.try_room_for_chunk(&mut out) {
+            tracing::debug!("event stream ended: no room for what it renders");
+            self.ended = true;
+            return None;
+        }
+        Some(self.counted(out))
     }
 
     /// The chunk, with the room it takes: until it is written, its page and state count.
@@ -181,6 +189,24 @@ impl<S: EventRenderer> EventStream<S> {
             Some(room) => room.try_grow(bytes),
             None => {
                 self.state_room = self.follower.room_for(bytes).await.map(Arc::new);
+                self.state_room.is_some()
+            }
+        }
+    }
+
+    /// Room for a large chunk, and for the state it was rendered from. `false` if there is none now: the
+    /// chunk is in memory already, so it must not wait.
+    fn try_room_for_chunk(&mut self, out: &mut String) -> bool {
+        let beyond_page = out.len().saturating_sub(CHUNK_BYTES);
+        let bytes = beyond_page + self.renderer.state_bytes();
+        if bytes <= SMALL_PAGE_BYTES {
+            return true;
+        }
+        out.shrink_to_fit();
+        match &self.state_room {
+            Some(room) => room.try_grow(bytes),
+            None => {
+                self.state_room = self.follower.try_room_for(bytes).map(Arc::new);
                 self.state_room.is_some()
             }
         }

@@ -82,6 +82,11 @@ impl Follower {
         self.reader_memory.acquire(&self.tenant, bytes, until).await
     }
 
+    /// The same without waiting.
+    pub fn try_room_for(&self, bytes: usize) -> Option<HeldShare> {
+        self.reader_memory.try_acquire(&self.tenant, bytes)
+    }
+
     /// Waits for the next events and returns them.
     pub async fn next(&mut self, until: Instant) -> Result<FollowUpdate, Fault> {
         loop {
