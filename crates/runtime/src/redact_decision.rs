@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tandem_engine::model::rekey;
 use tandem_engine::run::{self, Decision, Refusal, Run};
-use tandem_record::{EffectKind, Event, Reply};
+use tandem_record::{EffectKind, Event, NodeId, Reply};
 use tandem_store::NewEvent;
 
 impl Runtime {
@@ -112,14 +112,32 @@ impl Runtime {
 
     /// A refusal without secrets. Its messages may quote the request.
     pub(crate) fn redacted_refusal(&self, mut refusal: Refusal) -> Refusal {
-        if let Refusal::Invalid(problems) = &mut refusal {
-            for problem in problems {
-                for text in [&mut problem.path, &mut problem.message] {
-                    if let Some(clean) = self.inner.config.redactor.redact_text(text) {
-                        *text = clean;
+        let redactor = &self.inner.config.redactor;
+        match &mut refusal {
+            Refusal::Invalid(problems) => {
+                for problem in problems {
+                    for text in [&mut problem.path, &mut problem.message] {
+                        if let Some(clean) = redactor.redact_text(text) {
+                            *text = clean;
+                        }
                     }
                 }
             }
+            // The caller named the node.
+            Refusal::InterruptNotFound { node } => {
+                if let Some(clean) = redactor.redact_text(node.as_str()) {
+                    *node = NodeId::from(clean);
+                }
+            }
+            Refusal::CapabilityRequired { .. }
+            | Refusal::TypeRefused { .. }
+            | Refusal::NotPausable { .. }
+            | Refusal::NotPaused { .. }
+            | Refusal::AlreadyResolved(_)
+            | Refusal::InterruptGone
+            | Refusal::RunEnded { .. }
+            | Refusal::TooManyEvents { .. }
+            | Refusal::CorrelationMismatch { .. } => {}
         }
         refusal
     }

@@ -239,7 +239,7 @@ impl Runtime {
                 run: Cow::Borrowed(&current),
                 command: Cow::Borrowed(&command),
             };
-            let decision = match self.decide_with_lookups(&owner, &input).await {
+            let mut decision = match self.decide_with_lookups(&owner, &input).await {
                 Ok(decision) => decision,
                 Err(SubmitError::Refused(_)) if self.is_behind(&current).await? => continue,
                 Err(SubmitError::Refused(refusal)) => {
@@ -254,7 +254,9 @@ impl Runtime {
                 }
                 Err(other) => return Err(other),
             };
-            let reply = self.redacted_reply(decision.reply.clone());
+            let reply = self.redacted_reply(decision.reply);
+            // The audit entry of the decision is written from its reply.
+            decision.reply = reply.clone();
             let stored = idempotency
                 .as_ref()
                 .and_then(|a| self.idempotency_record(a, &CommandOutcome::Replied(run, &reply)));

@@ -182,3 +182,42 @@ async fn names_and_documents_with_a_secret_are_refused() {
     document["nodes"][0]["name"] = json!("sk-abcdefghijklmnopqrstuv");
     server.put(workflow, document).await.ok(200);
 }
+
+#[tokio::test]
+async fn deciding_vote_with_a_secret_leaves_none_in_audit_log_and_receipt() {
+    let server = server().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
+    let run = server.start("asks", &[gate]).await;
+    let path = format!("/v1/host/tandem/interrupts?runId={run}");
+    let open = server.get(&path).await.ok(200);
+    let question = open["interrupts"][0]["interruptId"].as_str().unwrap();
+    let accept = json!({"resumeValue": {"action": "accept", "voter": SECRET}});
+    let resolve = format!("/v1/runs/{run}/interrupts/gate");
+    server.post(&resolve, accept).await.ok(200);
+    let receipt = format!("receipts/{question}");
+    for path in [receipt.as_str(), "audit/export"] {
+        let shown = server.get(&format!("/v1/host/tandem/{path}")).await;
+        assert!(
+            shown.text.contains("[REDACTED:billing]"),
+            "{path}: {shown:?}"
+        );
+        assert!(!shown.text.contains(SECRET), "{path}: {shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn stored_refusal_repeats_no_secret() {
+    let server = server().await;
+    let run = server.start("w", &[noop("a")]).await;
+    let path = format!("/v1/runs/{run}/interrupts/{SECRET}");
+    let key = [
+        ("idempotency-key", "k"),
+        ("content-type", "application/json"),
+    ];
+    for _ in 0..2 {
+        let body = json!({"resumeValue": 1}).to_string();
+        let refused = server.call_as(&server.key, "POST", &path, &key, body).await;
+        assert!(refused.status.is_client_error(), "{refused:?}");
+        assert!(!refused.text.contains(SECRET), "{refused:?}");
+    }
+}
