@@ -10,7 +10,7 @@ use rusqlite::{Connection, Result, params};
 use tandem_record::TenantId;
 use tandem_store::{
     InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort, InterruptFilter, InterruptListing,
-    InterruptRow, Page, RunPosition,
+    InterruptRow, Page, RunPosition, question_page,
 };
 
 /// Limit of names offered as a filter.
@@ -160,18 +160,15 @@ pub(crate) fn page(
         values.push(&last.rank);
     }
     values.extend([&last.position.0 as &dyn ToSql, &limit]);
-    let mut rows = connection
-        .prepare_cached(&PageQuery::of(query.sort).sql())?
-        .query_map(values.as_slice(), |row| {
-            let place = InboxCursor {
-                rank: row.get(COLUMNS + 1)?,
-                position: RunPosition(row.get(COLUMNS)?),
-            };
-            Ok((place, from_row(row)?))
-        })?
-        .collect::<Result<Vec<_>>>()?;
-    let more = rows.len() > query.limit;
-    rows.truncate(query.limit);
+    let mut select = connection.prepare_cached(&PageQuery::of(query.sort).sql())?;
+    let rows = select.query_map(values.as_slice(), |row| {
+        let place = InboxCursor {
+            rank: row.get(COLUMNS + 1)?,
+            position: RunPosition(row.get(COLUMNS)?),
+        };
+        Ok((place, from_row(row)?))
+    })?;
+    let (rows, more) = question_page(rows, query.limit)?;
     Ok(InboxPage { rows, more })
 }
 

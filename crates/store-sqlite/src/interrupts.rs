@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{InterruptId, NodeId, Partition, RunId, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
-    Page, ReadInterrupts, RunPosition,
+    Page, ReadInterrupts, RunPosition, question_page,
 };
 
 /// In the order [`from_row`] reads them; with a prefix, of a table of that name.
@@ -183,14 +183,11 @@ fn list(
          WHERE tenant = ? AND position < ?{terms} ORDER BY position DESC LIMIT ?",
         columns!()
     );
-    let mut rows = connection
-        .prepare_cached(&sql)?
-        .query_map(values.as_slice(), |row| {
-            Ok((RunPosition(row.get(COLUMNS)?), from_row(row)?))
-        })?
-        .collect::<Result<Vec<_>>>()?;
-    let more = rows.len() > page.limit;
-    rows.truncate(page.limit);
+    let mut select = connection.prepare_cached(&sql)?;
+    let rows = select.query_map(values.as_slice(), |row| {
+        Ok((RunPosition(row.get(COLUMNS)?), from_row(row)?))
+    })?;
+    let (rows, more) = question_page(rows, page.limit)?;
     Ok(InterruptListing { rows, more })
 }
 

@@ -42,8 +42,8 @@ pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, ListedRun, MemoryQuery, MemorySegment, MemoryView, Page,
-    PageLimit, RegisteredWorkflow, RunFilter, RunListing, RunPosition, StoredEvent, StoredRun,
-    StreamSlice,
+    PageLimit, QUESTION_PAGE_BYTES, RegisteredWorkflow, RunFilter, RunListing, RunPosition,
+    StoredEvent, StoredRun, StreamSlice, question_page,
 };
 pub use storage_usage::{
     RunCounts, RunSize, ScopeSize, StorageUsage, USAGE_MAX_RUNS, USAGE_MAX_WRITES, USAGE_TOP_COUNT,

@@ -102,6 +102,28 @@ pub struct InterruptListing {
     pub more: bool,
 }
 
+/// Limit of the texts in one page of questions. The first row is returned whatever its length.
+pub const QUESTION_PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The rows of one page of questions, and whether more follow. Rows beyond it are not kept.
+pub fn question_page<P, E>(
+    rows: impl Iterator<Item = Result<(P, InterruptRow), E>>,
+    limit: usize,
+) -> Result<(Vec<(P, InterruptRow)>, bool), E> {
+    let mut page: Vec<(P, InterruptRow)> = Vec::new();
+    let mut bytes = 0;
+    for row in rows {
+        let row = row?;
+        bytes += row.1.body.len();
+        let is_full = !page.is_empty() && bytes > QUESTION_PAGE_BYTES;
+        if page.len() == limit || is_full {
+            return Ok((page, true));
+        }
+        page.push(row);
+    }
+    Ok((page, false))
+}
+
 /// Order of open questions in the inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InboxSort {

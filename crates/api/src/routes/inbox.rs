@@ -52,6 +52,8 @@ pub(super) async fn list(
         run: params.get("runId").map(RunId::new),
         ..InterruptFilter::default()
     };
+    // What is asked can be long, and the values and their text are copies of it.
+    let _build = api.pages.begin_build(&caller.tenant).await?;
     let listing = api.app.list_interrupts(&caller, filter, &page).await?;
     let items: Vec<Value> = listing
         .rows

@@ -2,7 +2,9 @@
 
 use super::interrupts::{commit, interrupt_row};
 use super::sample::{later, must};
-use crate::{InboxQuery, InboxSort, InterruptRow, Store};
+use crate::{
+    InboxQuery, InboxSort, InterruptFilter, InterruptRow, Page, QUESTION_PAGE_BYTES, Store,
+};
 use std::sync::Arc;
 use tandem_record::{TenantId, WorkspaceId};
 
@@ -51,6 +53,44 @@ pub async fn sorts_by_age_deadline_or_priority(store: Arc<dyn Store>) {
         ["i2", "i4", "i1", "i3"],
         "oldest first among equals"
     );
+}
+
+/// The first question is listed whatever its length; the next page continues after the last one.
+pub async fn page_of_long_questions_is_bounded_in_bytes(store: Arc<dyn Store>) {
+    let mut rows = four();
+    rows[3].body = "x".repeat(QUESTION_PAGE_BYTES + 1);
+    rows[2].body = "x".repeat(QUESTION_PAGE_BYTES / 2);
+    rows[1].body = "x".repeat(QUESTION_PAGE_BYTES / 2 + 1);
+    must(&store, commit(rows)).await;
+    let tenant = TenantId::new("t1");
+    let mut query = InboxQuery {
+        limit: 10,
+        ..by(InboxSort::Newest)
+    };
+    let mut pages: Vec<Vec<String>> = Vec::new();
+    loop {
+        let page = store.inbox(&tenant, &query).await.expect("reading works");
+        let ids = page.rows.iter().map(|(_, row)| row.interrupt.to_string());
+        pages.push(ids.collect());
+        query.after = page.rows.last().map(|(place, _)| *place);
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(pages, [vec!["i4"], vec!["i3"], vec!["i2", "i1"]]);
+    let first = Page {
+        before: None,
+        limit: 10,
+    };
+    for open in [Some(true), None] {
+        let filter = InterruptFilter {
+            open,
+            ..InterruptFilter::default()
+        };
+        let listed = store.list_interrupts(&tenant, &filter, &first).await;
+        let listed = listed.expect("reading works");
+        assert_eq!((listed.rows.len(), listed.more), (1, true));
+    }
 }
 
 pub async fn inbox_filters_combine(store: Arc<dyn Store>) {

@@ -85,7 +85,7 @@ macro_rules! battery {
                 conflicting_commit_records_no_response, expires_oldest_responses_first;
             interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_retains_identity;
             inbox: sorts_by_age_deadline_or_priority, inbox_filters_combine, inbox_follows_interrupt_changes,
-                pages_neither_repeat_nor_skip;
+                pages_neither_repeat_nor_skip, page_of_long_questions_is_bounded_in_bytes;
             outbox: leases_what_is_due_earliest_first, a_leased_entry_is_not_given_twice,
                 an_expired_lease_is_taken_over, released_entries_become_due_later,
                 release_needs_the_lease, breaks_leases_of_others, put_with_lease_is_leased,

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::read::{
     DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, ListedRun, Page, RegisteredWorkflow, RunFilter, RunListing,
-    RunPosition, StoredRun,
+    RunPosition, StoredRun, question_page,
 };
 use crate::{ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadRuns, ReadTimers};
 use async_trait::async_trait;
@@ -161,7 +161,7 @@ impl ReadInterrupts for MemoryStore {
         page: &Page,
     ) -> Result<InterruptListing, Fault> {
         let state = self.state()?;
-        let mut older = state
+        let older = state
             .interrupts
             .iter()
             .enumerate()
@@ -169,15 +169,9 @@ impl ReadInterrupts for MemoryStore {
             .map(|(place, row)| (RunPosition(place as i64 + 1), row))
             .filter(|(position, _)| page.before.is_none_or(|before| *position < before))
             .filter(|(_, row)| row.tenant == *tenant && matches_interrupt(filter, row));
-        let rows = older
-            .by_ref()
-            .take(page.limit)
-            .map(|(position, row)| (position, row.clone()))
-            .collect();
-        Ok(InterruptListing {
-            rows,
-            more: older.next().is_some(),
-        })
+        let older = older.map(|(position, row)| Ok::<_, Fault>((position, row.clone())));
+        let (rows, more) = question_page(older, page.limit)?;
+        Ok(InterruptListing { rows, more })
     }
 
     async fn inbox(&self, tenant: &TenantId, query: &InboxQuery) -> Result<InboxPage, Fault> {
@@ -205,11 +199,9 @@ impl ReadInterrupts for MemoryStore {
         let rest = found
             .into_iter()
             .skip_while(|(place, _)| query.after.is_some_and(|a| order(place) <= order(&a)));
-        let mut rest = rest.map(|(place, row)| (place, row.clone()));
-        Ok(InboxPage {
-            rows: rest.by_ref().take(query.limit).collect(),
-            more: rest.next().is_some(),
-        })
+        let rest = rest.map(|(place, row)| Ok::<_, Fault>((place, row.clone())));
+        let (rows, more) = question_page(rest, query.limit)?;
+        Ok(InboxPage { rows, more })
     }
 
     async fn inbox_choices(
