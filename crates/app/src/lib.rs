@@ -12,7 +12,7 @@
 //! - A use case checks the scope it takes, whatever the entry point checked before.
 //! - A record of another tenant is reported like one that does not exist.
 //! - A mutation is completed even when its caller disconnects.
-//! - Under one idempotency key a mutation is executed once, and its response is rendered once.
+//! - Under one idempotency key a mutation is executed once. The response that is stored is the one that is sent.
 
 mod admission;
 mod app;
