@@ -3,7 +3,7 @@
 //! meets.
 
 use crate::app::App;
-use crate::error::AppError;
+use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use crate::links::DecidingLink;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use tandem_record::{
     Actor, DecisionAuthorization, DecisionPolicy, Denial, InterruptId, NodeId, Partition,
     Principal, Reply, RunId, RunStatus, Vote,
 };
-use tandem_runtime::{AccessCheck, CommandOutcome, ProposedAnswer, Refusal, Runtime};
+use tandem_runtime::{AccessCheck, CommandOutcome, InterruptRow, ProposedAnswer, Refusal, Runtime};
 
 /// Which question is answered.
 pub enum AnswerTarget {
@@ -88,7 +88,8 @@ impl App {
             }
             AnswerTarget::Interrupt(id) => {
                 let row = self.find_interrupt(caller, &id).await?;
-                (row.run_id, row.node, Some(row.interrupt))
+                let (run, node) = run_and_node(&row)?;
+                (run, node, Some(row.interrupt))
             }
         };
         let decider = self.decider(caller, answer.acting_for).await?;
@@ -117,8 +118,9 @@ impl App {
             return Err(AppError::invalid("/actingFor", "a link acts for nobody"));
         }
         let of = linked.partition();
+        let (run, node) = run_and_node(&linked.row)?;
         let proposal = ProposedAnswer {
-            node: linked.row.node,
+            node,
             interrupt: Some(linked.row.interrupt),
             value: answer.value,
             digest: answer.digest,
@@ -126,7 +128,7 @@ impl App {
         };
         let runtime = self.runtime().acting_as(Actor::link());
         let access_check: AccessCheck = Arc::new(may_decide_by_link);
-        let proposed = (of, linked.row.run_id, proposal);
+        let proposed = (of, run, proposal);
         let decided = self.propose(runtime, proposed, access_check, idempotency);
         match decided.await {
             // The interrupt was closed with its run: the link counts as used.
@@ -186,4 +188,10 @@ impl App {
         let groups = &self.inner.groups;
         Ok(Decider::look_up(&**store, groups, caller, acting_for, self.now()).await?)
     }
+}
+
+/// The run and the node that a question belongs to.
+fn run_and_node(row: &InterruptRow) -> Result<(RunId, NodeId), AppError> {
+    let found = row.run_and_node();
+    found.ok_or(AppError::NotFound(ResourceKind::Interrupt))
 }

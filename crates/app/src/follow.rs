@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::fair_shares::{FairShares, HeldShare};
 use crate::reader_memory::{MAX_WAIT, SMALL_PAGE_BYTES};
 use std::sync::Arc;
-use tandem_record::{RecordedEvent, RunId, Seq, TenantId};
+use tandem_record::{RecordedEvent, RunId, Seq, StreamId, TenantId};
 use tandem_runtime::{EventPage, Fault, PageLimit, Runtime, StoredRun};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -64,7 +64,7 @@ impl Follower {
     ) -> Self {
         let row = &run.row;
         Self {
-            bell: app.runtime().bell().listen(&row.run_id),
+            bell: app.runtime().bell().listen(&StreamId::of_run(&row.run_id)),
             runtime: app.runtime().clone(),
             reader_memory: Arc::clone(app.reader_memory()),
             tenant: row.tenant.clone(),
@@ -126,7 +126,7 @@ impl Follower {
                 rung = self.bell.changed() => {
                     if rung.is_err() {
                         // The bell was removed; a new one rings for later events.
-                        self.bell = self.runtime.bell().listen(&self.run);
+                        self.bell = self.runtime.bell().listen(&StreamId::of_run(&self.run));
                     }
                 }
                 () = tokio::time::sleep_until(until) => return Ok(FollowUpdate::TimedOut),

@@ -78,9 +78,13 @@ impl App {
         actions: &[&str],
     ) -> Result<Option<NextStepsPreview>, AppError> {
         caller.require_scope(Scope::RunsRead)?;
-        let at = (&question.node, &question.interrupt);
-        let (tenant, run) = (&caller.tenant, &question.run_id);
+        let Some((run, node)) = question.run_and_node() else {
+            return Ok(None);
+        };
+        let (tenant, at) = (&caller.tenant, (&node, &question.interrupt));
         let runtime = self.runtime();
-        Ok(runtime.preview_next_steps(tenant, run, at, actions).await?)
+        Ok(runtime
+            .preview_next_steps(tenant, &run, at, actions)
+            .await?)
     }
 }

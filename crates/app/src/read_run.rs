@@ -5,7 +5,7 @@ use crate::error::{AppError, ResourceKind};
 use crate::follow::PAGE;
 use std::sync::Arc;
 use tandem_access::{Identity, Scope};
-use tandem_record::{ArtifactView, RecordedEvent, RunId, RunStatus, Sensitivity, Seq};
+use tandem_record::{ArtifactView, RecordedEvent, RunId, RunStatus, Sensitivity, Seq, StreamId};
 use tandem_runtime::{Definition, Fault, ObservedRun, PageLimit, RunFold, RunMemory, StoredRun};
 use tokio::sync::watch;
 
@@ -211,7 +211,7 @@ impl App {
 
     /// Notifies that a run has new events.
     pub fn listen_run(&self, run: &RunId) -> watch::Receiver<u64> {
-        self.runtime().bell().listen(run)
+        self.runtime().bell().listen(&StreamId::of_run(run))
     }
 
     /// Notifies that questions of some run changed.

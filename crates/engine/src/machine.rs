@@ -9,7 +9,7 @@
 //! - Timers follow from the state alone, so they can be rebuilt from the log.
 //! - Deciding is pure: the same state, command and context give the same decision.
 
-use crate::run::{NewChildRun, Undecided};
+use crate::run::NewChildRun;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -23,6 +23,10 @@ pub trait Machine: Clone + Debug + Send + Sync + Sized + 'static {
     type Reply: Clone + Debug + Send;
     /// Names a timer within the stream.
     type TimerKey: Clone + Debug + Ord + Send + Sync;
+    /// What an effect does.
+    type EffectKind: Serialize + DeserializeOwned + Clone + Debug + Send + Sync;
+    /// Why there is no decision.
+    type Undecided: Debug;
     /// Everything from outside that a decision may read.
     type Context<'a>;
     /// The host's settings that timers depend on.
@@ -50,7 +54,7 @@ pub trait Machine: Clone + Debug + Send + Sync + Sized + 'static {
         &self,
         command: &Self::Command,
         context: &Self::Context<'_>,
-    ) -> Result<Decision<Self>, Undecided>;
+    ) -> Result<Decision<Self>, Self::Undecided>;
 
     /// The timers the state requires.
     fn required_timers(&self, limits: &Self::Limits) -> BTreeMap<Self::TimerKey, Timestamp>;
@@ -64,7 +68,7 @@ pub struct Decision<M: Machine> {
     pub events: Vec<Recorded<M::Event>>,
     pub timers: Vec<TimerRequest<M::TimerKey>>,
     /// New effects. Their ids are stable: a repeated decision gives the same ids.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<Effect<M::EffectKind>>,
     /// Effects that are no longer needed.
     pub dropped: Vec<EffectId>,
     /// Runs that the events name. They are created in the same commit.

@@ -2,7 +2,7 @@
 //! for them any more.
 
 use std::sync::Arc;
-use tandem_record::{Effect, EffectOutcome, ErrorInfo, NodeId, PackCall};
+use tandem_record::{Effect, EffectOutcome, ErrorInfo, NodeId, PackCall, RunId};
 use tandem_wasm::{Caller, Packs, Stop};
 use tokio::sync::Semaphore;
 
@@ -37,6 +37,7 @@ impl PackCaller {
 
     pub(crate) async fn call(
         &self,
+        run: &RunId,
         effect: &Effect,
         node: &NodeId,
         attempt: u32,
@@ -46,7 +47,7 @@ impl PackCaller {
         let stop = Stop::default();
         let stop_on_drop = StopOnDrop(stop.clone());
         let packs = Arc::clone(&self.packs);
-        let (id, run) = (effect.id.clone(), effect.run_id.clone());
+        let (id, run) = (effect.id.clone(), run.clone());
         let (node, call) = (node.clone(), call.clone());
         let called = tokio::task::spawn_blocking(move || {
             let _permit = permit;

@@ -2,7 +2,7 @@
 
 use crate::{HttpCaller, McpServers, ModelCaller, PackCaller, Secrets};
 use std::time::Duration;
-use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, TraceContext};
+use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, RunId, TraceContext};
 
 pub struct Performer {
     http: HttpCaller,
@@ -42,9 +42,14 @@ impl Performer {
         &self.secrets
     }
 
-    /// Attempts an effect once. The runtime performs effects between runs of this host itself; such
+    /// Attempts an effect of a run once. The runtime performs effects between runs of this host itself; such
     /// an effect here was misrouted, and a retry does not help.
-    pub async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
+    pub async fn perform(
+        &self,
+        run: &RunId,
+        effect: &Effect,
+        trace: Option<&TraceContext>,
+    ) -> EffectOutcome {
         match &effect.kind {
             EffectKind::Http { request, .. } => self.http.call(request, &effect.id, trace).await,
             EffectKind::Model {
@@ -61,7 +66,7 @@ impl Performer {
                 attempt,
                 call,
             } => match &self.packs {
-                Some(packs) => packs.call(effect, node, *attempt, call).await,
+                Some(packs) => packs.call(run, effect, node, *attempt, call).await,
                 None => EffectOutcome::Failed {
                     error: ErrorInfo::new("pack_unavailable", "This host has no packs any more."),
                 },

@@ -1,5 +1,5 @@
-//! Side effects of a run. An effect is written to the outbox in the commit that decided it, under
-//! an id that never changes. It is attempted only after that.
+//! Side effects of a machine, and those of a run. An effect is written to the outbox in the commit
+//! that decided it, under an id that never changes. It is attempted only after that.
 
 use crate::{
     ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest,
@@ -7,12 +7,15 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// One effect. `K` says what is to be done; each machine has its own kinds. The stream it belongs to
+/// is that of its outbox entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Effect {
+pub struct Effect<K = EffectKind> {
     pub id: EffectId,
-    pub run_id: RunId,
-    pub kind: EffectKind,
+    pub kind: K,
 }
+
+/// What a run does.
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]

@@ -75,6 +75,13 @@ text_id! {
     DefinitionHash,
     /// A log: `run:<runId>` today, `conv:<sessionId>` for conversations.
     StreamId,
+    /// A part of a stream's machine that waits for an answer: a node of a run.
+    StepId,
+    /// A timer within its stream. The machine of the stream chooses and reads it; a store does not.
+    TimerName,
+    /// Effects of a tenant with the same order key are performed one after the other, in the order
+    /// of their commits.
+    OrderKey,
 }
 
 impl RunId {

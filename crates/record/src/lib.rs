@@ -42,8 +42,8 @@ pub use decider::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial
 pub use effect::{Effect, EffectKind, HttpRequest};
 pub use event::{Cause, Event, Recorded, RecordedEvent};
 pub use id::{
-    DefinitionHash, EffectId, InterruptId, NodeId, Principal, RunId, Seq, StreamId, TenantId,
-    Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Principal, RunId, Seq, StepId,
+    StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{ApprovalDecision, Interrupt, LINK_VOTER, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};

@@ -55,7 +55,7 @@ impl Runtime {
 
 /// What a caller requested of a run. Recorded in the commit that carries it out.
 #[derive(Clone, Debug)]
-pub(crate) struct AuditAction {
+pub struct AuditAction {
     actor: Actor,
     kind: AuditActionKind,
     /// Groups, roles and delegation of the decider at the time of the decision.
@@ -245,8 +245,8 @@ fn decision_entry(
     let mut put = |name: &str, value: Value| {
         details.insert(name.to_owned(), value);
     };
-    put("runId", json!(row.run_id));
-    put("nodeId", json!(row.node));
+    put("runId", json!(row.run()));
+    put("nodeId", json!(row.step));
     put("kind", json!(row.kind));
     put("digest", shown["digest"].clone());
     put("outcome", json!(resolution.outcome));

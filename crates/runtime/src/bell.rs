@@ -3,15 +3,15 @@
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use tandem_record::{RunId, Seq};
+use tandem_record::{Seq, StreamId};
 use tokio::sync::watch;
 
 /// Spreads lock contention; a power of two.
 const SHARDS: usize = 16;
 
 pub struct Bell {
-    runs: Vec<Mutex<HashMap<RunId, watch::Sender<u64>>>>,
-    /// Notifies of any change of any run, for listings.
+    streams: Vec<Mutex<HashMap<StreamId, watch::Sender<u64>>>>,
+    /// Notifies of any change of any stream, for listings.
     any: watch::Sender<u64>,
     /// Notifies when a question is opened, voted on or closed, for inboxes.
     questions: watch::Sender<u64>,
@@ -20,7 +20,7 @@ pub struct Bell {
 impl Default for Bell {
     fn default() -> Self {
         Self {
-            runs: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            streams: (0..SHARDS).map(|_| Mutex::default()).collect(),
             any: watch::Sender::new(0),
             questions: watch::Sender::new(0),
         }
@@ -28,22 +28,22 @@ impl Default for Bell {
 }
 
 impl Bell {
-    fn shard(&self, run: &RunId) -> &Mutex<HashMap<RunId, watch::Sender<u64>>> {
+    fn shard(&self, stream: &StreamId) -> &Mutex<HashMap<StreamId, watch::Sender<u64>>> {
         // The end of the id is random; its beginning is a timestamp.
-        let hash = run.as_str().bytes().rev().take(8).fold(0_usize, |h, b| {
+        let hash = stream.as_str().bytes().rev().take(8).fold(0_usize, |h, b| {
             h.wrapping_mul(31).wrapping_add(usize::from(b))
         });
-        &self.runs[hash % SHARDS]
+        &self.streams[hash % SHARDS]
     }
 
-    /// Wakes the readers of a run. Costs one map lookup when there are none.
-    pub(crate) fn ring(&self, run: &RunId, head: Seq) {
-        let mut shard = self.shard(run).lock();
-        if let Some(sender) = shard.get(run)
+    /// Wakes the readers of a stream. Costs one map lookup when there are none.
+    pub(crate) fn ring(&self, stream: &StreamId, head: Seq) {
+        let mut shard = self.shard(stream).lock();
+        if let Some(sender) = shard.get(stream)
             && sender.send(head.0).is_err()
         {
             // The last reader is gone.
-            shard.remove(run);
+            shard.remove(stream);
         }
         drop(shard);
         self.any.send_modify(|n| *n = n.wrapping_add(1));
@@ -55,14 +55,14 @@ impl Bell {
     }
 
     /// Subscribe before reading the log. Otherwise an event between the two is missed.
-    pub fn listen(&self, run: &RunId) -> watch::Receiver<u64> {
-        let mut shard = self.shard(run).lock();
+    pub fn listen(&self, stream: &StreamId) -> watch::Receiver<u64> {
+        let mut shard = self.shard(stream).lock();
         // Remove senders without receivers each time the map has doubled in size.
         if shard.len() > 64 && shard.len().is_power_of_two() {
             shard.retain(|_, sender| sender.receiver_count() > 0);
         }
         let sender = shard
-            .entry(run.clone())
+            .entry(stream.clone())
             .or_insert_with(|| watch::Sender::new(0));
         sender.subscribe()
     }

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tandem_record::{Cause, Recorded};
-use tandem_store::{Fault, StoredEvent};
+use tandem_store::{Fault, NewEvent, StoredEvent};
 
 /// An event as it is stored in a stream.
 #[derive(Serialize)]
@@ -26,6 +26,15 @@ impl<'a, E> EncodedEvent<'a, E> {
             c: &recorded.cause,
             e: &recorded.event,
         }
+    }
+}
+
+/// Encodes an event of a machine whose events hold no secrets.
+pub fn encode_event<E: Serialize>(recorded: &Recorded<E>) -> NewEvent {
+    let encoded = EncodedEvent::new(recorded);
+    NewEvent {
+        at: recorded.at,
+        body: serde_json::to_string(&encoded).expect("events are plain data"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Configuration of a runtime.
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
+use crate::machine_driver::Machines;
 use crate::redact::Redactor;
 use crate::retention::Retention;
 use crate::webhooks::WebhookSender;
@@ -11,19 +12,29 @@ use tandem_engine::pack::PackTypes;
 use tandem_engine::run::{AgentPolicy, Limits};
 use tandem_engine::tool::ToolServers;
 use tandem_nodes::Performer;
-use tandem_record::{Effect, EffectOutcome, TraceContext};
+use tandem_record::{Effect, EffectOutcome, RunId, TraceContext};
 use tandem_store::Store;
 
-/// Performs a node's effect. The interface between the runtime and the outside.
+/// Performs effects of a run's nodes. The interface between runs and the outside.
 #[async_trait]
 pub trait Perform: Send + Sync {
-    async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome;
+    async fn perform(
+        &self,
+        run: &RunId,
+        effect: &Effect,
+        trace: Option<&TraceContext>,
+    ) -> EffectOutcome;
 }
 
 #[async_trait]
 impl Perform for Performer {
-    async fn perform(&self, effect: &Effect, trace: Option<&TraceContext>) -> EffectOutcome {
-        Performer::perform(self, effect, trace).await
+    async fn perform(
+        &self,
+        run: &RunId,
+        effect: &Effect,
+        trace: Option<&TraceContext>,
+    ) -> EffectOutcome {
+        Performer::perform(self, run, effect, trace).await
     }
 }
 
@@ -32,6 +43,8 @@ pub struct RuntimeConfig {
     pub performer: Arc<dyn Perform>,
     /// Sends webhook deliveries. `None`: this host has no webhooks.
     pub webhook_sender: Option<Arc<dyn WebhookSender>>,
+    /// Machines beside the workflow run, by the prefix of their streams.
+    pub machines: Machines,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
@@ -75,6 +88,7 @@ impl RuntimeConfig {
             store,
             performer,
             webhook_sender: None,
+            machines: Machines::default(),
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),

@@ -1,12 +1,14 @@
-//! Performs the effects of runs. An effect arrives here only after the commit that recorded it. Its
-//! result goes back through `submit`, and its outbox entry is removed in the commit that records
-//! the result.
+//! Performs the effects of machines. An effect arrives here only after the commit that recorded it. Its
+//! result goes back as a command, and its outbox entry is removed in the commit that records the
+//! result.
 
 use crate::config::RuntimeConfig;
-use crate::driven_machine::{CommandMeta, DrivenMachine};
+use crate::driven_machine::DrivenMachine;
 use crate::leases::{LeasedEffect, Running};
+use crate::machine_driver::MachineDriver;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
+use crate::submit_stream::Submission;
 use crate::worker_slots::{Quota, WorkerSlot, WorkerSlots};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -14,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tandem_engine::machine::Decision;
-use tandem_record::{Command, Effect, EffectId, EffectKind, EffectOutcome, StreamId, Timestamp};
-use tandem_store::{Fault, Lane, Lease, OutboxChange, OutboxEntry, WorkClass};
+use tandem_record::{Effect, EffectId, OrderKey, StreamId, Timestamp};
+use tandem_store::{Commit, Error, Fault, Lane, Lease, OutboxChange, OutboxEntry, WorkClass};
 use tokio::sync::Notify;
 
 /// Longest pause between two attempts to record a result while the store fails.
@@ -39,9 +41,9 @@ pub(crate) struct Effects {
 }
 
 /// What a commit puts into the outbox, and what is attempted right after it.
-pub(crate) struct Prepared {
+pub(crate) struct Prepared<K> {
     pub(crate) changes: Vec<OutboxChange>,
-    pub(crate) leased: Vec<(Effect, WorkerSlot, Lease)>,
+    pub(crate) leased: Vec<(Effect<K>, WorkerSlot, Lease)>,
     pub(crate) unleased: bool,
 }
 
@@ -74,13 +76,14 @@ impl Effects {
     }
 
     /// Turns a decision's effects into outbox changes. If a worker is free, the effect is written
-    /// as leased to this process and performed without another commit.
+    /// as leased to this process and performed without another commit. Only the store knows when an
+    /// effect with an order key may be performed, so such an effect waits to be leased.
     pub(crate) fn prepare<M: DrivenMachine>(
         &self,
         stream: &StreamId,
         decision: &Decision<M>,
         runtime: &Runtime,
-    ) -> Prepared {
+    ) -> Prepared<M::EffectKind> {
         let (now, owner) = (runtime.clock().now(), &runtime.inner.config.owner);
         let mut prepared = Prepared {
             changes: Vec::new(),
@@ -91,10 +94,17 @@ impl Effects {
             prepared.changes.push(OutboxChange::Remove(effect.clone()));
         }
         for effect in &decision.effects {
-            let lane = decision.after.lane(&effect.kind);
-            let slot = self.slots(lane.class).take(&lane);
+            let place = EntryPlace {
+                stream,
+                lane: decision.after.lane(&effect.kind),
+                order_key: decision.after.order_key(&effect.kind),
+            };
+            let slot = match place.order_key {
+                Some(_) => None,
+                None => self.slots(place.lane.class).take(&place.lane),
+            };
             let lease = slot.as_ref().map(|_| self.new_lease(owner, now));
-            let entry = entry(stream, effect, lane, now, lease.clone());
+            let entry = entry::<M>(place, effect, now, lease.clone());
             prepared.changes.push(OutboxChange::Put(entry));
             match slot.zip(lease) {
                 Some((slot, lease)) => prepared.leased.push((effect.clone(), slot, lease)),
@@ -162,20 +172,27 @@ impl Effects {
     }
 }
 
-/// The outbox entry of an effect.
-pub(crate) fn entry(
-    stream: &StreamId,
-    effect: &Effect,
+/// Where an effect waits.
+struct EntryPlace<'a> {
+    stream: &'a StreamId,
     lane: Lane,
+    order_key: Option<OrderKey>,
+}
+
+/// The outbox entry of an effect.
+fn entry<M: DrivenMachine>(
+    place: EntryPlace<'_>,
+    effect: &Effect<M::EffectKind>,
     available_at: Timestamp,
     lease: Option<Lease>,
 ) -> OutboxEntry {
     OutboxEntry {
         effect: effect.id.clone(),
-        stream: stream.clone(),
-        kind: effect.kind.name().to_owned(),
+        stream: place.stream.clone(),
+        kind: M::effect_name(&effect.kind).to_owned(),
         body: serde_json::to_string(effect).expect("effects are plain data"),
-        lane,
+        lane: place.lane,
+        order_key: place.order_key,
         available_at,
         attempts: 0,
         failures: 0,
@@ -184,22 +201,30 @@ pub(crate) fn entry(
 }
 
 impl Runtime {
-    pub(crate) fn perform_prepared(&self, leased: Vec<(Effect, WorkerSlot, Lease)>) {
+    pub(crate) fn perform_prepared<M: DrivenMachine>(
+        &self,
+        driver: &Arc<MachineDriver<M>>,
+        stream: &StreamId,
+        leased: Vec<(Effect<M::EffectKind>, WorkerSlot, Lease)>,
+    ) {
         for (effect, slot, lease) in leased {
-            self.spawn_effect(effect, slot, lease, 0);
+            self.spawn_effect(driver, stream.clone(), effect, slot, lease, 0);
         }
     }
 
     /// `failures` counts earlier failures.
-    pub(crate) fn spawn_effect(
+    pub(crate) fn spawn_effect<M: DrivenMachine>(
         &self,
-        effect: Effect,
+        driver: &Arc<MachineDriver<M>>,
+        stream: StreamId,
+        effect: Effect<M::EffectKind>,
         slot: WorkerSlot,
         lease: Lease,
         failures: u32,
     ) {
-        let runtime = self.clone();
+        let (runtime, driver) = (self.clone(), Arc::clone(driver));
         let work = LeasedEffect {
+            stream,
             lane: slot.lane.clone(),
             lease: lease.id.clone(),
             failures,
@@ -207,13 +232,13 @@ impl Runtime {
         };
         let assignment = WorkAssignment {
             effect: work.effect.id.clone(),
-            kind: work.effect.kind.name(),
+            kind: M::effect_name(&work.effect.kind),
             slot,
             lease,
             failures,
         };
         self.spawn_worker(assignment, async move {
-            runtime.run_effect(work).await;
+            runtime.run_effect(&driver, work).await;
         });
     }
 
@@ -255,13 +280,17 @@ impl Runtime {
 
     /// Performs one effect and records its result. While the store as a whole fails, it retries
     /// until the result is recorded. An effect that fails for its own reason is rescheduled.
-    async fn run_effect(&self, work: LeasedEffect) {
+    async fn run_effect<M: DrivenMachine>(
+        &self,
+        driver: &Arc<MachineDriver<M>>,
+        work: LeasedEffect<M::EffectKind>,
+    ) {
         self.inner.crash.reach("effect.before");
         let started = tokio::time::Instant::now();
         let effect = &work.effect;
-        let name = effect.kind.name();
+        let name = M::effect_name(&effect.kind);
         let mut cached_outcome = None;
-        let mut delivered = self.attempt(&work, &mut cached_outcome).await;
+        let mut delivered = self.attempt(driver, &work, &mut cached_outcome).await;
         self.inner.crash.reach("effect.after");
         let (mut backoff, mut tries) = (50, 0);
         while let Err(fault) = delivered {
@@ -275,118 +304,138 @@ impl Runtime {
             }
             tokio::time::sleep(Duration::from_millis(backoff)).await;
             backoff = (backoff * 2).min(MAX_BACKOFF_MS);
-            delivered = self.attempt(&work, &mut cached_outcome).await;
+            delivered = self.attempt(driver, &work, &mut cached_outcome).await;
         }
         let seconds = started.elapsed().as_secs_f64();
         self.inner.metrics.effect_done(name, seconds);
     }
 
-    /// `cached_outcome` holds the outcome of the call: the call is made once, however often
-    /// recording its outcome fails.
-    async fn attempt(
+    /// `cached_outcome` holds the outcome: the effect is performed once, however often recording its
+    /// outcome fails.
+    async fn attempt<M: DrivenMachine>(
         &self,
-        work: &LeasedEffect,
-        cached_outcome: &mut Option<EffectOutcome>,
+        driver: &Arc<MachineDriver<M>>,
+        work: &LeasedEffect<M::EffectKind>,
+        cached_outcome: &mut Option<M::Outcome>,
     ) -> Result<(), Fault> {
-        let effect = &work.effect;
-        match &effect.kind {
-            EffectKind::Http { .. }
-            | EffectKind::Model { .. }
-            | EffectKind::Tool { .. }
-            | EffectKind::Pack { .. }
-            | EffectKind::SecretEcho { .. } => {
-                let outcome = match cached_outcome {
-                    Some(outcome) => outcome.clone(),
-                    None => cached_outcome
-                        .insert(self.perform_effect(effect).await?)
-                        .clone(),
-                };
-                let command = Command::FinishEffect {
-                    effect: effect.id.clone(),
-                    outcome,
-                };
-                self.submit_effect_result(work, command, &effect.run_id)
-                    .await
+        let outcome = match cached_outcome {
+            Some(outcome) => outcome,
+            None => {
+                if M::CHECKS_DISPATCH && self.is_refused(driver, work).await? {
+                    return Ok(());
+                }
+                cached_outcome.insert(M::perform(self, driver, work).await?)
             }
-            EffectKind::NotifyParent {
-                parent,
-                node,
-                outcome,
-            } => {
-                let command = Command::ReportChildOutcome {
-                    node: node.clone(),
-                    outcome: outcome.clone(),
-                };
-                self.submit_effect_result(work, command, parent).await
-            }
-            EffectKind::CancelChild { child } => {
-                let command = Command::Cancel {
-                    reason: None,
-                    by: None,
-                    by_parent: Some(effect.run_id.clone()),
-                };
-                self.submit_effect_result(work, command, child).await
-            }
-            EffectKind::NotifyCallback { interrupt, tries } => {
-                self.notify_callback(work, (interrupt, *tries), cached_outcome)
-                    .await
-            }
-            EffectKind::Continue => {
-                self.submit_effect_result(work, Command::Continue, &effect.run_id)
-                    .await
-            }
-        }
-    }
-
-    async fn perform_effect(&self, effect: &Effect) -> Result<EffectOutcome, Fault> {
-        if let Some(outcome) = self.programmed_outcome(&effect.id, &effect.kind).await? {
-            return Ok(outcome);
-        }
-        let trace = self.trace_of(&effect.run_id).await?;
-        let performer = &self.inner.config.performer;
-        Ok(performer.perform(effect, trace.as_ref()).await)
-    }
-
-    /// Submits a result. A result that the run no longer accepts only removes the outbox entry. If
-    /// the lease is lost, the work is another's and the result is dropped.
-    pub(crate) async fn submit_effect_result(
-        &self,
-        work: &LeasedEffect,
-        command: Command,
-        to: &tandem_record::RunId,
-    ) -> Result<(), Fault> {
-        let effect = &work.effect;
-        self.inner.effects.start_recording(&effect.id, &work.lease);
-        let meta = CommandMeta {
-            completes: Some((effect.id.clone(), work.lease.clone())),
-            ..CommandMeta::default()
         };
-        match self.submit_internal(to, command, None, meta).await {
+        M::record_outcome(self, driver, work, outcome).await
+    }
+
+    /// Asks the machine, on its newest state, whether the effect is still to be performed. If it is
+    /// not, the commit that records this has removed the entry.
+    async fn is_refused<M: DrivenMachine>(
+        &self,
+        driver: &Arc<MachineDriver<M>>,
+        work: &LeasedEffect<M::EffectKind>,
+    ) -> Result<bool, Fault> {
+        let submission = Submission::internal(&work.stream, work.completion());
+        let make_command = |machine: &M| Ok(machine.refuse_dispatch(&work.effect));
+        match self
+            .submit_to_stream(driver, submission, &make_command)
+            .await
+        {
+            Ok(recorded) => Ok(recorded.is_some()),
+            Err(error) => self.unrecorded(work, error).await.map(|()| true),
+        }
+    }
+
+    /// Submits the result of an effect to a stream, which may be another than that of the effect. The
+    /// same commit removes the effect from the outbox. A result that is no longer accepted only removes
+    /// it. If the lease is lost, the work is another's and the result is dropped.
+    pub async fn submit_effect_result<K: Sync, M: DrivenMachine>(
+        &self,
+        work: &LeasedEffect<K>,
+        driver: &Arc<MachineDriver<M>>,
+        to: &StreamId,
+        command: M::Command,
+    ) -> Result<(), Fault> {
+        self.inner
+            .effects
+            .start_recording(&work.effect.id, &work.lease);
+        let submission = Submission::internal(to, work.completion());
+        let make_command = |_: &M| Ok(Some(command.clone()));
+        match self
+            .submit_to_stream(driver, submission, &make_command)
+            .await
+        {
             Ok(_) => Ok(()),
-            Err(SubmitError::LeaseLost) => {
+            Err(error) => self.unrecorded(work, error).await,
+        }
+    }
+
+    async fn unrecorded<K: Sync>(
+        &self,
+        work: &LeasedEffect<K>,
+        error: SubmitError,
+    ) -> Result<(), Fault> {
+        let effect = &work.effect.id;
+        match error {
+            SubmitError::LeaseLost => {
                 self.inner.metrics.leases_lost.inc();
-                tracing::warn!(effect = %effect.id, "a result is dropped: its lease is lost");
+                tracing::warn!(%effect, "a result is dropped: its lease is lost");
                 Ok(())
             }
-            Err(SubmitError::Fault(fault)) => Err(fault),
-            Err(error) => {
-                tracing::debug!(effect = %effect.id, %error, "the run no longer accepts the result of an effect");
+            SubmitError::Fault(fault) => Err(fault),
+            error => {
+                tracing::debug!(%effect, %error, "the result of an effect is no longer accepted");
                 self.remove_outbox_entry(work).await
             }
         }
     }
 
-    /// Removes the entry, unless another process works on it.
-    pub(crate) async fn remove_outbox_entry(&self, work: &LeasedEffect) -> Result<(), Fault> {
-        let effect = work.effect.id.clone();
-        let commit = tandem_store::Commit {
+    /// Replaces the entry by `again`, which has the same id, to be performed at a later time. An entry
+    /// removed in the meantime stays removed.
+    pub async fn reschedule_effect<M: DrivenMachine>(
+        &self,
+        work: &LeasedEffect<M::EffectKind>,
+        again: M::EffectKind,
+        at: Timestamp,
+    ) -> Result<(), Fault> {
+        let again = Effect {
+            id: work.effect.id.clone(),
+            kind: again,
+        };
+        let place = EntryPlace {
+            stream: &work.stream,
+            lane: work.lane.clone(),
+            // A replaced entry keeps its order.
+            order_key: None,
+        };
+        let commit = Commit {
+            tenant: Some(work.lane.tenant.clone()),
+            outbox: vec![OutboxChange::Put(entry::<M>(place, &again, at, None))],
             guards: vec![work.lease_guard()],
-            outbox: vec![OutboxChange::Remove(effect)],
-            ..Default::default()
+            ..Commit::default()
         };
         match self.store().commit(commit).await {
-            Ok(()) | Err(tandem_store::Error::Conflict(_)) => Ok(()),
-            Err(tandem_store::Error::Fault(fault)) => Err(fault),
+            Ok(()) | Err(Error::Conflict(_)) => {}
+            Err(Error::Fault(fault)) => return Err(fault),
+        }
+        // It may be due again before this task has ended.
+        self.inner.effects.mark_finished(&again.id);
+        Ok(())
+    }
+
+    /// Removes the entry, unless another process works on it.
+    pub async fn remove_outbox_entry<K: Sync>(&self, work: &LeasedEffect<K>) -> Result<(), Fault> {
+        let effect = work.effect.id.clone();
+        let commit = Commit {
+            guards: vec![work.lease_guard()],
+            outbox: vec![OutboxChange::Remove(effect)],
+            ..Commit::default()
+        };
+        match self.store().commit(commit).await {
+            Ok(()) | Err(Error::Conflict(_)) => Ok(()),
+            Err(Error::Fault(fault)) => Err(fault),
         }
     }
 }

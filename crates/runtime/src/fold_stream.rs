@@ -14,8 +14,8 @@ pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
 };
 
 /// A machine as folded from the store.
-pub(crate) struct FoldedStream<M> {
-    pub(crate) machine: M,
+pub struct FoldedStream<M> {
+    pub machine: M,
     /// Sequence of the snapshot it was folded from.
     pub(crate) snapshot_at: Option<Seq>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct FoldedStream<M> {
 impl Runtime {
     /// Folds up to and including `last`, or to the end. `fresh` is the machine before its first
     /// event; `restore` gives the one of a snapshot.
-    pub(crate) async fn fold_stream<M: DrivenMachine>(
+    pub async fn fold_stream<M: DrivenMachine>(
         &self,
         stream: &StreamId,
         fresh: M,

@@ -2,10 +2,11 @@
 //! on. A lease is short, so that the work of a process that ended is soon taken over. Work whose lease
 //! was lost is aborted, and a result is accepted only under the lease it was made under.
 
+use crate::driven_machine::CommandMeta;
 use crate::effects::Effects;
 use crate::runtime::Runtime;
 use std::time::Duration;
-use tandem_record::{Effect, EffectId, Timestamp};
+use tandem_record::{Effect, EffectId, EffectKind, StreamId, Timestamp};
 use tandem_store::{CommitGuard, Fault, Lane, Lease, LeaseId, LeaseRenewal};
 use tokio::task::AbortHandle;
 
@@ -39,15 +40,25 @@ impl Running {
 }
 
 /// An effect that this process performs.
-pub(crate) struct LeasedEffect {
-    pub(crate) effect: Effect,
+pub struct LeasedEffect<K = EffectKind> {
+    /// The stream whose machine decided it.
+    pub stream: StreamId,
+    pub effect: Effect<K>,
     pub(crate) lane: Lane,
     pub(crate) lease: LeaseId,
     /// Earlier failures.
     pub(crate) failures: u32,
 }
 
-impl LeasedEffect {
+impl<K> LeasedEffect<K> {
+    /// For the command that records the result of the effect.
+    pub(crate) fn completion<T>(&self) -> CommandMeta<T> {
+        CommandMeta {
+            completes: Some((self.effect.id.clone(), self.lease.clone())),
+            ..CommandMeta::default()
+        }
+    }
+
     /// Nothing is written unless this process still holds the lease.
     pub(crate) fn lease_guard(&self) -> CommitGuard {
         CommitGuard::HoldsLease {

@@ -2,12 +2,14 @@
 //! written while their tenant's slots or all workers were in use. Tenants are served round robin,
 //! and so are the targets of each tenant.
 
+use crate::machine_driver::not_driven;
 use crate::runtime::Runtime;
 use crate::webhooks;
 use crate::worker_slots::WorkerSlot;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{Effect, TenantId, Timestamp};
+use tandem_record::{TenantId, Timestamp};
 use tandem_store::{DueLane, Fault, Lane, LaneQuery, Lease, LeaseRequest, OutboxEntry, WorkClass};
 
 /// Poll interval of the outbox without a notification.
@@ -153,11 +155,14 @@ impl Runtime {
         if entry.kind == webhooks::FEED_KIND {
             return self.start_expansion(entry, slot, lease);
         }
-        match serde_json::from_str::<Effect>(&entry.body) {
-            Ok(effect) => self.spawn_effect(effect, slot, lease, entry.failures),
-            Err(error) => {
-                let fault = Fault::permanent("corrupt", format!("it cannot be read: {error}"));
-                self.park_effect(&entry.effect, &lease.id, "unreadable", &fault)
+        match self.inner.machines.driver_of(&entry.stream) {
+            Some(driver) => {
+                let driver = Arc::clone(driver);
+                driver.start_entry(self, entry, slot, lease).await;
+            }
+            None => {
+                let fault = not_driven(&entry.stream);
+                self.park_effect(&entry.effect, &lease.id, "not_driven", &fault)
                     .await;
             }
         }

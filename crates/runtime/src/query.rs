@@ -202,7 +202,7 @@ impl Runtime {
             return Ok(None);
         }
         if !stored.row.status.is_terminal() {
-            let slot = self.inner.run_cache.slot(&StreamId::of_run(run));
+            let slot = self.inner.runs.cache.slot(&StreamId::of_run(run));
             // A running command holds the slot; a read must not wait for it.
             if let Ok(held) = slot.try_lock()
                 && let Some(cached) = held
@@ -256,7 +256,7 @@ impl Runtime {
         run: &RunId,
         read: impl Fn(&RunRequest) -> T,
     ) -> Result<Option<T>, Fault> {
-        let slot = self.inner.run_cache.slot(&StreamId::of_run(run));
+        let slot = self.inner.runs.cache.slot(&StreamId::of_run(run));
         if let Ok(held) = slot.try_lock()
             && let Some(cached) = held.machine.as_ref()
         {
@@ -272,7 +272,7 @@ impl Runtime {
 
     /// Load of the runtime, for metrics and back-pressure.
     pub fn load(&self) -> (usize, usize) {
-        (self.inner.run_cache.len(), self.inner.effects.under_way())
+        (self.inner.runs.cache.len(), self.inner.effects.under_way())
     }
 }
 

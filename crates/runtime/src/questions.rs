@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, TenantId,
-    Timestamp, Vote, WorkspaceId,
+    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, StepId,
+    StreamId, TenantId, Timestamp, Vote, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
@@ -140,8 +140,8 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     }
     InterruptRow {
         interrupt: interrupt.id.clone(),
-        run_id: run.id().clone(),
-        node: question.node.clone(),
+        stream: StreamId::of_run(run.id()),
+        step: StepId::new(question.node.as_str()),
         tenant: owner.tenant.clone(),
         workspace: owner.workspace.clone(),
         kind: interrupt.kind.clone(),

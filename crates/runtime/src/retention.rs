@@ -162,7 +162,7 @@ impl Runtime {
         self.store()
             .purge_run(run, &tombstone.to_string(), Some(audit))
             .await?;
-        self.inner.run_cache.remove(&StreamId::of_run(run));
+        self.inner.runs.cache.remove(&StreamId::of_run(run));
         Ok(())
     }
 

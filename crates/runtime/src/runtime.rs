@@ -7,10 +7,10 @@ use crate::config::RuntimeConfig;
 use crate::crash::CrashPoints;
 use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
+use crate::machine_driver::{MachineDriver, Machines};
 use crate::metrics::Metrics;
 use crate::offload::Offload;
 use crate::readiness::Readiness;
-use crate::stream_cache::StreamCache;
 use crate::task_leases::HeldTasks;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
@@ -37,7 +37,9 @@ pub struct Runtime {
 
 pub(crate) struct Inner {
     pub(crate) config: RuntimeConfig,
-    pub(crate) run_cache: StreamCache<Run>,
+    pub(crate) runs: Arc<MachineDriver<Run>>,
+    /// Every machine of this host, the workflow run included.
+    pub(crate) machines: Machines,
     pub(crate) definitions: CompiledDefinitions,
     /// Where decisions with much schema work are made.
     pub(crate) decision_work: Offload,
@@ -64,6 +66,9 @@ pub(crate) struct Inner {
 impl Runtime {
     /// Starts the loops and takes over the effects of an earlier process.
     pub async fn start(config: RuntimeConfig) -> Result<Self, Fault> {
+        let runs = MachineDriver::new((), config.cached_runs, config.cached_bytes);
+        let mut machines = config.machines.clone();
+        machines.register(Arc::clone(&runs));
         if config.is_single_process {
             let broken = config.store.break_leases(&config.owner).await?;
             if broken > 0 {
@@ -75,7 +80,8 @@ impl Runtime {
         }
         let runtime = Self {
             inner: Arc::new(Inner {
-                run_cache: StreamCache::new(config.cached_runs, config.cached_bytes),
+                runs,
+                machines,
                 effects: Effects::new(&config),
                 webhooks: Webhooks::default(),
                 definitions: CompiledDefinitions::new(config.conformance),
@@ -135,6 +141,11 @@ impl Runtime {
             inner: Arc::clone(&self.inner),
             actor: Arc::new(actor),
         }
+    }
+
+    /// The driver of workflow runs, for transactions that involve one.
+    pub fn runs(&self) -> &Arc<MachineDriver<Run>> {
+        &self.inner.runs
     }
 
     pub fn bell(&self) -> &Bell {

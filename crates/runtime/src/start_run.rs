@@ -5,7 +5,8 @@ use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
 use crate::driven_machine::CommandMeta;
 use crate::runtime::Runtime;
-use crate::submit::{CommandOutcome, IdempotencyRequest, MAX_CONFLICTS, SubmitError, contended};
+use crate::submit::{CommandOutcome, IdempotencyRequest, MAX_CONFLICTS, SubmitError};
+use crate::submit_stream::contended;
 use crate::transaction::Transaction;
 use tandem_record::{Partition, RunId, StreamId};
 use tandem_store::{CommitGuard, Conflict, Error, Fault};
@@ -53,13 +54,15 @@ impl Runtime {
             let stored = idempotency
                 .as_ref()
                 .and_then(|a| self.idempotency_record(a, &CommandOutcome::Created(run)));
-            let slot = self.inner.run_cache.lock(&StreamId::of_run(run)).await;
+            let slot = self.inner.runs.cache.lock(&StreamId::of_run(run)).await;
             let mut transaction = Transaction::begin(self, &owner.tenant).await?;
             stored
                 .into_iter()
                 .for_each(|r| transaction.store_response(r));
             guard.iter().for_each(|g| transaction.require(g.clone()));
-            transaction.add(slot, None, decision, meta).await;
+            transaction
+                .add(&self.inner.runs, slot, None, decision, meta)
+                .await;
             match transaction.commit().await {
                 Ok(()) => return Ok(()),
                 Err(Error::Fault(fault)) => return Err(fault.into()),
@@ -81,6 +84,6 @@ impl Runtime {
                 }
             }
         }
-        Err(contended(run).into())
+        Err(contended(&StreamId::of_run(run)).into())
     }
 }

@@ -1,24 +1,22 @@
-//! The only entry point for commands. Loads the run, lets the engine decide, commits the decision,
-//! and announces it only afterwards.
+//! The entry point for commands to runs: creates them, and submits commands for callers, with their
+//! idempotency keys (`submit_stream.rs` does the rest).
 
 use crate::audit_actions::AuditAction;
 use crate::decision_input::DecisionInput;
-use crate::definitions::DecisionLookups;
 use crate::driven_machine::CommandMeta;
 use crate::fork::Unforkable;
 use crate::runtime::Runtime;
 use crate::start_run::RunStart;
-use crate::stream_cache::StreamSlot;
-use crate::transaction::Transaction;
+use crate::submit_stream::Submission;
 use std::borrow::Cow;
 use std::sync::Arc;
-use tandem_engine::run::{self, Refusal, Run, WorkMeter};
+use tandem_engine::run::{Refusal, Run};
 use tandem_record::{
-    Cause, Command, Denial, ErrorInfo, Partition, Principal, Reply, RunId, RunRequest, StreamId,
-    TenantId, WorkflowId,
+    Cause, Command, Denial, Partition, Principal, Reply, RunId, RunRequest, StreamId, TenantId,
+    WorkflowId,
 };
 use tandem_store::{
-    Commit, CommitGuard, Conflict, Error, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse,
+    Commit, CommitGuard, Error, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse,
 };
 
 /// Conflicts with other processes tolerated before the caller gets an error.
@@ -83,11 +81,6 @@ pub enum SubmitError {
 
 /// What is asked of a run, given how it stands.
 pub(crate) type CommandFn<'a> = dyn Fn(&Run) -> Result<Command, SubmitError> + Send + Sync + 'a;
-
-pub(crate) fn contended(run: &RunId) -> Fault {
-    let message = format!("run {run} is changed too often by others");
-    Fault::retryable("contended", message)
-}
 
 /// The event that caused a run, if its caller named one.
 fn claimed_cause(request: &RunRequest) -> Option<Cause> {
@@ -164,14 +157,8 @@ impl Runtime {
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
         let make_command = |_: &Run| Ok(command.clone());
-        self.submit_to_run(
-            run,
-            Some(caller),
-            &make_command,
-            idempotency,
-            CommandMeta::default(),
-        )
-        .await
+        self.submit_to_run(run, caller, &make_command, idempotency)
+            .await
     }
 
     /// Submits a command that depends on the state of the run. The command is made from the state
@@ -183,155 +170,48 @@ impl Runtime {
         make_command: &CommandFn<'_>,
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
-        self.submit_to_run(
-            run,
-            Some(caller),
-            make_command,
-            idempotency,
-            CommandMeta::default(),
-        )
-        .await
-    }
-
-    /// Submits a command of the runtime itself.
-    pub(crate) async fn submit_internal(
-        &self,
-        run: &RunId,
-        command: Command,
-        idempotency: Option<IdempotencyRequest>,
-        meta: CommandMeta,
-    ) -> Result<Reply, SubmitError> {
-        let make_command = |_: &Run| Ok(command.clone());
-        self.submit_to_run(run, None, &make_command, idempotency, meta)
+        self.submit_to_run(run, caller, make_command, idempotency)
             .await
     }
 
     async fn submit_to_run(
         &self,
         run: &RunId,
-        caller: Option<&Partition>,
+        caller: &Partition,
         make_command: &CommandFn<'_>,
         idempotency: Option<IdempotencyRequest>,
-        meta: CommandMeta,
     ) -> Result<Reply, SubmitError> {
         let stream = StreamId::of_run(run);
-        for _ in 0..MAX_CONFLICTS {
-            let mut slot = self.inner.run_cache.lock(&stream).await;
-            let current = self.load_run(run, &mut slot).await?;
+        let visible_command = |current: &Run| {
             let owner = Partition::from(&current.request().owner);
-            if caller.is_some_and(|caller| !caller.covers(&owner)) {
-                slot.machine = Some(current);
-                return Err(SubmitError::NotFound);
+            match caller.covers(&owner) {
+                true => make_command(current).map(Some),
+                false => Err(SubmitError::NotFound),
             }
-            let command = match make_command(&current) {
-                Ok(command) => command,
-                Err(_) if self.is_behind(&current).await? => continue,
-                Err(refused) => {
-                    slot.machine = Some(current);
-                    return Err(refused);
-                }
-            };
-            let mut meta = meta.clone();
-            if caller.is_some() {
-                meta.audit_action = AuditAction::from_command(&command, &self.actor);
+        };
+        let records = |reply: &Reply| {
+            let request = idempotency.as_ref();
+            let outcome = CommandOutcome::Replied(run, reply);
+            let record = request.and_then(|request| self.idempotency_record(request, &outcome));
+            record.into_iter().collect()
+        };
+        let submission = Submission {
+            stream: &stream,
+            meta: CommandMeta::default(),
+            records: Some(&records),
+            is_requested: true,
+        };
+        let runs = &self.inner.runs;
+        match self
+            .submit_to_stream(runs, submission, &visible_command)
+            .await
+        {
+            Ok(reply) => reply.ok_or(SubmitError::NotFound),
+            Err(SubmitError::Refused(refusal)) => {
+                Box::pin(self.record_refusal(&caller.tenant, refusal, idempotency.as_ref())).await
             }
-            let input = DecisionInput::Command {
-                run: Cow::Borrowed(&current),
-                command: Cow::Borrowed(&command),
-            };
-            let mut decision = match self.decide_with_lookups(&owner, &input).await {
-                Ok(decision) => decision,
-                Err(SubmitError::Refused(_)) if self.is_behind(&current).await? => continue,
-                Err(SubmitError::Refused(refusal)) => {
-                    slot.machine = Some(current);
-                    drop(slot);
-                    return Box::pin(self.record_refusal(
-                        &owner.tenant,
-                        refusal,
-                        idempotency.as_ref(),
-                    ))
-                    .await;
-                }
-                Err(other) => return Err(other),
-            };
-            let reply = self.redacted_reply(decision.reply);
-            // The audit entry of the decision is written from its reply.
-            decision.reply = reply.clone();
-            let stored = idempotency
-                .as_ref()
-                .and_then(|a| self.idempotency_record(a, &CommandOutcome::Replied(run, &reply)));
-            let mut transaction = Transaction::begin(self, &owner.tenant).await?;
-            stored
-                .into_iter()
-                .for_each(|r| transaction.store_response(r));
-            transaction
-                .add(slot, Some(current), decision, meta.clone())
-                .await;
-            match transaction.commit().await {
-                Ok(()) => return Ok(reply),
-                Err(Error::Fault(fault)) if fault.code == "too_large" => {
-                    self.fail_unstorable(run, meta, &fault).await?;
-                    // A caller gets the error; the runtime itself need not retry.
-                    return match caller {
-                        Some(_) => Err(fault.into()),
-                        None => Ok(reply),
-                    };
-                }
-                Err(Error::Fault(fault)) => return Err(fault.into()),
-                Err(Error::Conflict(Conflict::KeyUsed)) => {
-                    return Err(SubmitError::IdempotencyKeyUsed);
-                }
-                Err(Error::Conflict(Conflict::LeaseLost(_))) => return Err(SubmitError::LeaseLost),
-                Err(Error::Conflict(conflict)) => {
-                    self.inner.metrics.conflicts.inc();
-                    tracing::debug!(run = %run, %conflict, "sequence conflict: reload and retry");
-                }
-            }
+            Err(other) => Err(other),
         }
-        Err(contended(run).into())
-    }
-
-    /// The decision can never be stored, and a retry would decide the same. The run fails instead,
-    /// in a small commit.
-    async fn fail_unstorable(
-        &self,
-        run: &RunId,
-        meta: CommandMeta,
-        why: &Fault,
-    ) -> Result<(), SubmitError> {
-        tracing::error!(run = %run, error = %why, "a run fails: its decision cannot be stored");
-        let mut slot = self.inner.run_cache.lock(&StreamId::of_run(run)).await;
-        let current = self.load_run(run, &mut slot).await?;
-        let error = ErrorInfo::new("run_too_large_to_store", why.message.clone());
-        let (nothing, work) = (DecisionLookups::default(), WorkMeter::unlimited());
-        let context = self.context(self.clock().now(), &nothing, &work);
-        let decision = run::abandon(&current, error, &context);
-        let tenant = current.request().owner.tenant.clone();
-        let mut transaction = Box::pin(Transaction::begin(self, &tenant)).await?;
-        transaction.add(slot, Some(current), decision, meta).await;
-        match Box::pin(transaction.commit()).await {
-            Ok(()) => Ok(()),
-            Err(Error::Fault(fault)) => Err(fault.into()),
-            Err(Error::Conflict(_)) => Err(contended(run).into()),
-        }
-    }
-
-    /// The run as of its last event: from the cache, else from snapshot and log.
-    pub(crate) async fn load_run(
-        &self,
-        run: &RunId,
-        slot: &mut StreamSlot<Run>,
-    ) -> Result<Run, SubmitError> {
-        if let Some(cached) = slot.machine.take() {
-            return Ok(cached);
-        }
-        let folded = Box::pin(self.fold(run)).await?;
-        let folded = folded.ok_or(SubmitError::NotFound)?;
-        slot.snapshot_at = folded.snapshot_at;
-        let bytes = folded.machine.size().memory;
-        let stream = StreamId::of_run(run);
-        self.inner.run_cache.set_size(&stream, bytes);
-        Ok(folded.machine)
     }
 
     pub(crate) fn idempotency_record(

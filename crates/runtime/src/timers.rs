@@ -3,12 +3,12 @@
 //! one does not delay the next ones. Several processes on one store claim a page of due timers before
 //! they fire them; a process that is alone needs no such write.
 
-use crate::driven_machine::CommandMeta;
+use crate::machine_driver::not_driven;
 use crate::runtime::Runtime;
-use crate::submit::SubmitError;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::{Command, StreamId, TimerKey, Timestamp};
+use tandem_record::{StreamId, TimerName, Timestamp};
 use tandem_store::{DueTimer, Fault};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -36,10 +36,10 @@ impl Firing {
     /// Timers of a page that are not being fired yet, up to the limit.
     fn fresh(&self, due: Vec<DueTimer>) -> Vec<DueTimer> {
         let room = MAX_UNDER_WAY.saturating_sub(self.timers.len()).min(BATCH);
-        let under_way: HashSet<(&StreamId, &TimerKey)> =
-            self.timers.values().map(|t| (&t.stream, &t.key)).collect();
+        let under_way: HashSet<(&StreamId, &TimerName)> =
+            self.timers.values().map(|t| (&t.stream, &t.name)).collect();
         due.into_iter()
-            .filter(|timer| !under_way.contains(&(&timer.stream, &timer.key)))
+            .filter(|timer| !under_way.contains(&(&timer.stream, &timer.name)))
             .take(room)
             .collect()
     }
@@ -155,33 +155,9 @@ impl Runtime {
         self.inner.crash.reach("timer.before");
         let late = self.clock().now().ms_since(timer.due);
         self.inner.metrics.timer_fired(late);
-        let Some(run) = timer.stream.run() else {
-            let message = format!("a timer stands on {}, which is no run", timer.stream);
-            return Err(Fault::permanent("corrupt", message));
-        };
-        let meta = CommandMeta {
-            timer: Some(timer.key.clone()),
-            ..CommandMeta::default()
-        };
-        let command = Command::FireTimer(timer.key.clone());
-        match self.submit_internal(&run, command, None, meta).await {
-            Ok(_) => Ok(()),
-            Err(SubmitError::Fault(fault)) => Err(fault),
-            Err(error) => {
-                // The run does not exist or refuses the timer: remove it.
-                tracing::warn!(run = %run, %error, "a timer has no run that accepts it");
-                let commit = tandem_store::Commit {
-                    timers: vec![tandem_store::TimerChange::Clear {
-                        stream: timer.stream.clone(),
-                        key: timer.key.clone(),
-                    }],
-                    ..Default::default()
-                };
-                match self.store().commit(commit).await {
-                    Ok(()) | Err(tandem_store::Error::Conflict(_)) => Ok(()),
-                    Err(tandem_store::Error::Fault(fault)) => Err(fault),
-                }
-            }
+        match self.inner.machines.driver_of(&timer.stream) {
+            Some(driver) => Arc::clone(driver).fire_timer(self, timer).await,
+            None => self.park_timer(timer, &not_driven(&timer.stream)).await,
         }
     }
 }

@@ -7,15 +7,16 @@
 //! - The slot of a failed part holds no machine: the next command folds the stream again.
 
 use crate::definitions::DecisionLookups;
-use crate::driven_machine::{CommandMeta, DrivenMachine};
+use crate::driven_machine::{CommandMeta, DrivenMachine, Projection};
 use crate::effects::Prepared;
+use crate::machine_driver::MachineDriver;
 use crate::offload::in_place;
 use crate::runtime::Runtime;
 use crate::stream_cache::HeldSlot;
 use crate::webhooks::{TenantSubscriptions, wake_feed};
 use std::sync::Arc;
 use tandem_engine::machine::{Decision, Machine, TimerRequest};
-use tandem_engine::run::{self, NewChildRun, Run, WorkMeter};
+use tandem_engine::run::{self, NewChildRun, WorkMeter};
 use tandem_record::{EffectId, Seq, StreamId, TenantId};
 use tandem_store::{
     Append, Commit, CommitGuard, Error, Fault, IdempotencyRecord, MAX_BODY_BYTES, OutboxChange,
@@ -28,11 +29,15 @@ const SNAPSHOT_EVERY: u64 = 128;
 /// Announces one part of a durable commit and starts its effects.
 type Publish = Box<dyn FnOnce(&Runtime) + Send>;
 
-pub(crate) struct Transaction<'a> {
-    runtime: &'a Runtime,
+pub struct Transaction<'a> {
+    pub(crate) runtime: &'a Runtime,
     commit: Commit,
     subscriptions: Arc<TenantSubscriptions>,
     parts: Vec<Publish>,
+    /// The stream that [`Self::submit`] locked last.
+    pub(crate) last_stream: Option<StreamId>,
+    /// A part was decided on a state that is not the newest.
+    pub(crate) is_stale: bool,
 }
 
 impl<'a> Transaction<'a> {
@@ -46,12 +51,19 @@ impl<'a> Transaction<'a> {
             },
             subscriptions: runtime.subscriptions(tenant).await?,
             parts: Vec::new(),
+            last_stream: None,
+            is_stale: false,
         })
     }
 
     /// Stores a response in the same commit.
-    pub(crate) fn store_response(&mut self, record: IdempotencyRecord) {
+    pub fn store_response(&mut self, record: IdempotencyRecord) {
         self.commit.idempotency.push(record);
+    }
+
+    /// Whose commit it is.
+    pub(crate) fn tenant(&self) -> Option<&TenantId> {
+        self.commit.tenant.as_ref()
     }
 
     /// The commit fails unless this holds when it is written.
@@ -62,6 +74,7 @@ impl<'a> Transaction<'a> {
     /// Adds a decision, and the runs it creates.
     pub(crate) async fn add<M: DrivenMachine>(
         &mut self,
+        driver: &Arc<MachineDriver<M>>,
         slot: HeldSlot<M>,
         before: Option<M>,
         mut decision: Decision<M>,
@@ -70,7 +83,9 @@ impl<'a> Transaction<'a> {
         let children = std::mem::take(&mut decision.children);
         // Events are redacted and encoded, and so is the state now and then.
         let bytes = decision.after.memory_bytes();
-        in_place(bytes, || self.add_part(slot, before, decision, meta));
+        in_place(bytes, || {
+            self.add_part(driver, slot, before, decision, meta);
+        });
         if !children.is_empty() {
             Box::pin(self.add_child_runs(children)).await;
         }
@@ -81,8 +96,8 @@ impl<'a> Transaction<'a> {
     async fn add_child_runs(&mut self, new_children: Vec<NewChildRun>) {
         let now = self.runtime.clock().now();
         let streams = new_children.iter().map(|new| StreamId::of_run(&new.child));
-        let cache = &self.runtime.inner.run_cache;
-        let mut slots = cache.lock_all(streams.collect()).await;
+        let runs = &self.runtime.inner.runs;
+        let mut slots = runs.cache.lock_all(streams.collect()).await;
         let (nothing, work) = (DecisionLookups::default(), WorkMeter::unlimited());
         for new_child in new_children {
             let slot = slots
@@ -90,12 +105,13 @@ impl<'a> Transaction<'a> {
                 .expect("a decision creates each child once");
             let context = self.runtime.context(now, &nothing, &work);
             let decision = run::create_child_run(new_child, &context);
-            self.add_part::<Run>(slot, None, decision, CommandMeta::default());
+            self.add_part(runs, slot, None, decision, CommandMeta::default());
         }
     }
 
     fn add_part<M: DrivenMachine>(
         &mut self,
+        driver: &Arc<MachineDriver<M>>,
         slot: HeldSlot<M>,
         before: Option<M>,
         mut decision: Decision<M>,
@@ -104,15 +120,13 @@ impl<'a> Transaction<'a> {
         let (runtime, commit) = (self.runtime, &mut self.commit);
         let bodies = M::encode_events(runtime, before.as_ref(), &mut decision);
         let stream = decision.after.stream();
-        let rows = M::project(
+        let projection = Projection {
             runtime,
-            before.as_ref(),
-            &decision,
-            meta.audit_action.as_ref(),
-            &self.subscriptions,
-            commit,
-        );
-        let limits = M::limits(&runtime.inner);
+            audit_action: meta.audit_action.as_ref(),
+            subscriptions: &self.subscriptions,
+        };
+        let rows = M::project(&projection, before.as_ref(), &decision, commit);
+        let limits = M::limits(runtime, &driver.settings);
         let timers = timer_changes(&stream, &decision, meta.timer.as_ref(), limits);
         commit.timers.extend(timers);
         let effects = &runtime.inner.effects;
@@ -126,13 +140,14 @@ impl<'a> Transaction<'a> {
             commit.outbox.push(OutboxChange::Remove(effect.clone()));
             effect
         });
+        let head = before.as_ref().and_then(Machine::head);
         let mut snapshot_at = slot.snapshot_at;
         if !decision.events.is_empty() {
             let snapshot = due_snapshot(&decision.after, snapshot_at);
             snapshot_at = snapshot.as_ref().map(|s| s.seq).or(snapshot_at);
             commit.appends.push(Append {
                 stream,
-                after: before.as_ref().and_then(Machine::head),
+                after: head,
                 events: bodies,
                 run: rows.run,
                 snapshot,
@@ -150,7 +165,8 @@ impl<'a> Transaction<'a> {
         let part = Part {
             slot,
             decision,
-            created: before.is_none(),
+            driver: Arc::clone(driver),
+            created: head.is_none(),
             prepared,
             completed,
             has_question_changes: rows.has_question_changes,
@@ -199,10 +215,11 @@ impl<'a> Transaction<'a> {
 
 /// One stream's part of a commit, as it is published once the commit is durable.
 struct Part<M: DrivenMachine> {
+    driver: Arc<MachineDriver<M>>,
     slot: HeldSlot<M>,
     decision: Decision<M>,
     created: bool,
-    prepared: Prepared,
+    prepared: Prepared<M::EffectKind>,
     /// The outbox entry the decision completes.
     completed: Option<EffectId>,
     has_question_changes: bool,
@@ -213,7 +230,11 @@ struct Part<M: DrivenMachine> {
 impl<M: DrivenMachine> Part<M> {
     fn publish(mut self, runtime: &Runtime) {
         let (inner, decision) = (&runtime.inner, self.decision);
+        let stream = decision.after.stream();
         self.slot.snapshot_at = self.snapshot_at;
+        if let Some(last) = decision.events.last() {
+            inner.bell.ring(&stream, last.seq);
+        }
         M::announce(runtime, &decision, self.created);
         let sets_timer = |timer: &TimerRequest<_>| matches!(timer, TimerRequest::Set { .. });
         if decision.timers.iter().any(sets_timer) {
@@ -222,18 +243,21 @@ impl<M: DrivenMachine> Part<M> {
         if self.has_question_changes {
             inner.bell.ring_questions();
         }
+        let mut has_dropped_others = false;
         for effect in &decision.dropped {
             if self.completed.as_ref() == Some(effect) {
                 inner.effects.mark_finished(effect);
             } else {
                 inner.effects.abort(effect);
+                has_dropped_others = true;
             }
         }
-        runtime.perform_prepared(self.prepared.leased);
-        if self.prepared.unleased || self.is_published {
+        runtime.perform_prepared(&self.driver, &stream, self.prepared.leased);
+        // What is dropped may have held others back.
+        if self.prepared.unleased || self.is_published || has_dropped_others {
             inner.effects.bell.notify_one();
         }
-        let (cache, stream) = (M::cache(inner), decision.after.stream());
+        let cache = &self.driver.cache;
         cache.set_size(&stream, decision.after.memory_bytes());
         let ended = decision.after.is_ended();
         self.slot.machine = Some(decision.after);
@@ -251,12 +275,13 @@ fn timer_changes<M: DrivenMachine>(
 ) -> Vec<TimerChange> {
     let set = |key, due| TimerChange::Set {
         stream: stream.clone(),
-        key: M::stored_timer_key(key),
+        name: M::timer_name(key),
         due,
+        tenant: decision.after.tenant().clone(),
     };
     let clear = |key| TimerChange::Clear {
         stream: stream.clone(),
-        key: M::stored_timer_key(key),
+        name: M::timer_name(key),
     };
     let requests = decision.timers.iter();
     let mut changes: Vec<TimerChange> = requests

@@ -4,6 +4,7 @@
 use crate::offload::DEADLINE_MISSED;
 use crate::runtime::Runtime;
 use crate::webhooks::feed_stream;
+use std::sync::Arc;
 use tandem_record::{EffectId, Object, StreamId, TenantId, Timestamp, WebhookId};
 use tandem_store::{DueTimer, Fault, LeaseId, ParkedWork, WorkFailure};
 
@@ -56,6 +57,16 @@ impl Runtime {
         fault: &Fault,
     ) -> Result<(), Fault> {
         let failure = self.failure_record(timer.failures, fault);
+        self.report_failure("timer", timer.stream.as_str(), &failure);
+        self.store().record_timer_failure(timer, failure).await
+    }
+
+    /// Parks a timer that no retry of this process can help.
+    pub(crate) async fn park_timer(&self, timer: &DueTimer, fault: &Fault) -> Result<(), Fault> {
+        let failure = WorkFailure {
+            retry_at: None,
+            ..self.failure_record(timer.failures, fault)
+        };
         self.report_failure("timer", timer.stream.as_str(), &failure);
         self.store().record_timer_failure(timer, failure).await
     }
@@ -138,8 +149,8 @@ impl Runtime {
         self.store().list_parked(Some(tenant), MAX_SHOWN).await
     }
 
-    /// Retries the parked work of a run or webhook. Returns how many there were; `None` when the
-    /// tenant has no such run or webhook.
+    /// Retries the parked work of a stream. Returns how many there were; `None` when the tenant has
+    /// no such stream.
     pub async fn retry_parked(
         &self,
         tenant: &TenantId,
@@ -161,8 +172,9 @@ impl Runtime {
     }
 
     async fn owns(&self, tenant: &TenantId, stream: &StreamId) -> Result<bool, Fault> {
-        if let Some(run) = stream.run() {
-            return Ok(self.store().run(tenant, &run).await?.is_some());
+        if let Some(driver) = self.inner.machines.driver_of(stream) {
+            let owner = Arc::clone(driver).tenant_of(self, stream).await?;
+            return Ok(owner.as_ref() == Some(tenant));
         }
         if *stream == feed_stream(tenant) {
             return Ok(true);

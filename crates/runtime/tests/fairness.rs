@@ -23,7 +23,12 @@ struct HangingTargets {
 
 #[async_trait]
 impl Perform for HangingTargets {
-    async fn perform(&self, effect: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
+    async fn perform(
+        &self,
+        run: &RunId,
+        effect: &Effect,
+        _: Option<&TraceContext>,
+    ) -> EffectOutcome {
         let EffectKind::Http { request, .. } = &effect.kind else {
             panic!("only HTTP is called here");
         };
@@ -36,7 +41,7 @@ impl Perform for HangingTargets {
             1
         };
         tokio::time::sleep(Duration::from_millis(ms)).await;
-        self.answered.lock().push(effect.run_id.clone());
+        self.answered.lock().push(run.clone());
         EffectOutcome::Done {
             outputs: Object::new(),
         }

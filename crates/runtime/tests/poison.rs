@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tandem_record::{
-    Effect, EffectOutcome, Object, RunId, RunStatus, StreamId, TenantId, TimerKey, Timestamp,
+    Effect, EffectOutcome, Object, RunId, RunStatus, StreamId, TenantId, TimerName, Timestamp,
     TraceContext,
 };
 use tandem_runtime::{Perform, Permissions, Runtime, RuntimeConfig};
@@ -54,7 +54,7 @@ async fn due_timers(host: &TestHost) -> Vec<DueTimer> {
     let far = Timestamp(i64::MAX - 1);
     let timers = host.store.due_timers(far, usize::MAX).await;
     let mut timers = timers.expect("the store answers");
-    timers.retain(|timer| matches!(timer.key, TimerKey::NodeWake { .. }));
+    timers.retain(|timer| timer.name.as_str().contains("node_wake"));
     timers
 }
 
@@ -118,19 +118,28 @@ async fn failing_timer_is_retried_with_backoff_and_then_parked() {
 }
 
 #[test(start_paused = true)]
-async fn timer_of_a_missing_run_is_parked() {
+async fn timer_of_a_stream_without_a_machine_is_parked() {
     let host = TestHost::new().await;
     let odd = Commit {
         timers: vec![TimerChange::Set {
             stream: StreamId::new("conv:1"),
-            key: TimerKey::RunDeadline,
+            name: TimerName::new("reminder"),
             due: Timestamp(0),
+            tenant: tenant(),
         }],
         ..Commit::default()
     };
     host.store.commit(odd).await.expect("the store takes it");
-    host.elapse(3_600_000).await;
-    assert_eq!(parked(&host).await, 1);
+    host.elapse(100).await;
+    let parked = host.runtime.parked_work(&tenant()).await;
+    let parked = parked.expect("the store answers");
+    assert_eq!(parked.len(), 1, "at once, without retries");
+    assert_eq!(parked[0].name, "reminder");
+    let why = &parked[0].error;
+    assert!(
+        why.starts_with("no_machine: no machine of this host drives conv:1"),
+        "{why}"
+    );
 }
 
 #[test(start_paused = true)]
@@ -158,7 +167,7 @@ struct Panics(AtomicU32);
 
 #[async_trait]
 impl Perform for Panics {
-    async fn perform(&self, _: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
+    async fn perform(&self, _: &RunId, _: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
         let left = self.0.load(Ordering::Relaxed);
         if left > 0 {
             self.0.store(left - 1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use crate::inbox;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::{InterruptId, NodeId, Partition, RunId, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{InterruptId, Partition, StepId, StreamId, TenantId, Timestamp, WorkspaceId};
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page, ReadInterrupts, RunPosition, question_page,
@@ -22,9 +22,9 @@ macro_rules! columns {
             $of,
             "interrupt, ",
             $of,
-            "run_id, ",
+            "stream, ",
             $of,
-            "node, ",
+            "step, ",
             $of,
             "tenant, ",
             $of,
@@ -62,8 +62,8 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
     let groups = serde_json::to_string(&row.groups).expect("names are text");
     let values = params![
         row.interrupt.as_str(),
-        row.run_id.as_str(),
-        row.node.as_str(),
+        row.stream.as_str(),
+        row.step.as_str(),
         row.tenant.as_str(),
         row.workspace.as_ref().map(AsRef::as_ref),
         row.kind,
@@ -91,8 +91,8 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<InterruptRow> {
     let workspace = row.get_ref(4)?.as_str_or_null()?;
     Ok(InterruptRow {
         interrupt: InterruptId::new(text(0)?),
-        run_id: RunId::new(text(1)?),
-        node: NodeId::new(text(2)?),
+        stream: StreamId::new(text(1)?),
+        step: StepId::new(text(2)?),
         tenant: TenantId::new(text(3)?),
         workspace: workspace.map(Into::into),
         kind: row.get(5)?,
@@ -137,25 +137,25 @@ fn position(
         .optional()
 }
 
-/// The index is named: by run when a run is asked for, else all of a tenant. Open questions of any
-/// run are the inbox.
+/// The index is named: by stream when one is asked for, else all of a tenant. Open questions of any
+/// stream are the inbox.
 fn list(
     connection: &Connection,
     tenant: &TenantId,
     filter: &InterruptFilter,
     page: &Page,
 ) -> Result<InterruptListing> {
-    if filter.run.is_none() && filter.open == Some(true) {
+    if filter.stream.is_none() && filter.open == Some(true) {
         return inbox::newest(connection, tenant, filter, page);
     }
     let before = page.before.map_or(i64::MAX, |before| before.0);
     let tenant = tenant.as_str();
     let mut terms = String::new();
     let mut values: Vec<&dyn ToSql> = vec![&tenant, &before];
-    let run = filter.run.as_ref().map(RunId::as_str);
+    let stream = filter.stream.as_ref().map(StreamId::as_str);
     let workspace: Option<&str> = filter.workspace.as_ref().map(AsRef::as_ref);
     let conditions: [(&str, &Option<&str>); 3] = [
-        ("run_id", &run),
+        ("stream", &stream),
         ("kind", &filter.kind.as_deref()),
         ("workspace", &workspace),
     ];
@@ -170,8 +170,8 @@ fn list(
         Some(false) => terms.push_str(" AND closed IS NOT NULL"),
         None => {}
     }
-    let index = match run {
-        Some(_) => "interrupts_by_run",
+    let index = match stream {
+        Some(_) => "interrupts_by_stream",
         None => "interrupts_by_tenant",
     };
     let limit = i64::try_from(page.limit)

@@ -33,6 +33,7 @@ mod memory;
 mod migrations;
 mod options;
 mod outbox;
+mod outbox_order;
 mod people;
 mod private;
 mod processes;

@@ -13,7 +13,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// Migration scripts from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 13] = [
+pub(crate) const SCRIPTS: [&str; 14] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -27,12 +27,16 @@ pub(crate) const SCRIPTS: [&str; 13] = [
     WORKSPACE_MEMORY,
     include_str!("schema/12.sql"),
     include_str!("schema/13.sql"),
+    include_str!("schema/14.sql"),
 ];
 
 /// Rewrites rows of runs of a workspace that earlier versions wrote. It migrates to version 11, and
 /// is applied to imports of older exports.
 pub(crate) const WORKSPACE_MEMORY: &str = include_str!("schema/11.sql");
 pub(crate) const WORKSPACE_MEMORY_SINCE: i32 = 11;
+
+/// Since this version timers name their tenant, and questions name their stream and step.
+pub(crate) const STREAM_ROWS_SINCE: i32 = 14;
 
 pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;
 

@@ -1,10 +1,12 @@
-//! The outbox. An entry waits in its lane, is leased, or is parked. Each state has its own index,
-//! so that finding work does not depend on the number of waiting entries.
+//! The outbox. An entry waits in its lane, is leased, is parked, or is held by its order
+//! (`outbox_order.rs`). Each state has its own index, so that finding work does not depend on the
+//! number of waiting entries.
 
 use crate::SqliteStore;
+use crate::outbox_order;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
+use tandem_record::{EffectId, OrderKey, StreamId, TenantId, Timestamp};
 use tandem_store::{
     DueLane, Fault, Lane, LaneQuery, Lease, LeaseId, LeaseRenewal, LeaseRequest, Outbox,
     OutboxChange, OutboxEntry, WorkClass,
@@ -24,20 +26,28 @@ pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<(
             }
             Ok(())
         }
-        OutboxChange::Remove(effect) => connection
-            .prepare_cached("DELETE FROM outbox WHERE effect = ?1")?
-            .execute([effect.as_str()])
-            .map(drop),
+        OutboxChange::Remove(effect) => outbox_order::remove(connection, effect),
     }
 }
 
 fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
     let lease = entry.lease.as_ref();
+    let key = entry.order_key.as_ref();
+    let order = key
+        .map(|key| outbox_order::end(connection, &entry.lane.tenant, key))
+        .transpose()?;
+    // A replaced entry keeps its order.
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO outbox (effect, stream, kind, body, class, tenant, target,
-                                            available_at, attempts, owner, lease_no, leased_until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            "INSERT INTO outbox (effect, stream, kind, body, class, tenant, target, available_at,
+                                 attempts, owner, lease_no, leased_until, order_key, order_no, held)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+             ON CONFLICT (effect) DO UPDATE SET stream = excluded.stream, kind = excluded.kind,
+                 body = excluded.body, class = excluded.class, tenant = excluded.tenant,
+                 target = excluded.target, available_at = excluded.available_at,
+                 attempts = excluded.attempts, owner = excluded.owner,
+                 lease_no = excluded.lease_no, leased_until = excluded.leased_until,
+                 failures = 0, error = NULL, failed_at = NULL, parked = 0",
         )?
         .execute(params![
             entry.effect.as_str(),
@@ -52,6 +62,9 @@ fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
             lease.map(|lease| &lease.id.owner),
             lease.map(|lease| stored_number(lease.id.number)),
             lease.map(|lease| lease.until.0),
+            key.map(AsRef::<str>::as_ref),
+            order.as_ref().map(|order| order.number),
+            order.is_some_and(|order| order.held),
         ])
         .map(drop)
 }
@@ -102,8 +115,9 @@ fn lease(connection: &Connection, request: &LeaseRequest) -> Result<Vec<OutboxEn
         // Read all rows before the index that is read changes.
         let due: Vec<(i64, OutboxEntry)> = connection
             .prepare_cached(
-                "SELECT entry_no, effect, stream, kind, body, available_at, attempts, failures
-                 FROM outbox WHERE owner IS NULL AND parked = 0
+                "SELECT entry_no, effect, stream, kind, body, available_at, attempts, failures,
+                     order_key
+                 FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0
                      AND class = ?1 AND tenant = ?2 AND target = ?3 AND available_at <= ?4
                  ORDER BY available_at, entry_no LIMIT ?5",
             )?
@@ -147,6 +161,7 @@ fn leased(row: &Row<'_>, lane: &Lane, request: &LeaseRequest) -> Result<OutboxEn
         available_at: Timestamp(row.get(5)?),
         attempts: row.get::<_, u32>(6)?.saturating_add(1),
         failures: row.get(7)?,
+        order_key: row.get::<_, Option<String>>(8)?.map(OrderKey::from),
         lease: Some(Lease {
             id: request.lease.clone(),
             until: request.until,
@@ -235,9 +250,11 @@ fn next_tenant(
     up_to: Option<&str>,
 ) -> Result<Option<String>> {
     // Separate statements, because an optional condition prevents the use of the index.
-    let first = "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND class = ?1
+    let first =
+        "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0 AND class = ?1
                  ORDER BY tenant LIMIT 1";
-    let further = "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND class = ?1
+    let further =
+        "SELECT tenant FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0 AND class = ?1
                        AND tenant > ?2 ORDER BY tenant LIMIT 1";
     let class = class.number();
     let found: Option<String> = match after {
@@ -261,9 +278,11 @@ fn next_target(
     after: Option<&str>,
     up_to: Option<&str>,
 ) -> Result<Option<(String, Timestamp)>> {
-    let first = "SELECT target, available_at FROM outbox WHERE owner IS NULL AND parked = 0
+    let first =
+        "SELECT target, available_at FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0
                      AND class = ?1 AND tenant = ?2 ORDER BY target, available_at LIMIT 1";
-    let further = "SELECT target, available_at FROM outbox WHERE owner IS NULL AND parked = 0
+    let further =
+        "SELECT target, available_at FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0
                        AND class = ?1 AND tenant = ?2 AND target > ?3
                    ORDER BY target, available_at LIMIT 1";
     let class = class.number();
@@ -284,7 +303,7 @@ fn next_target(
 fn count_due(connection: &Connection, lane: &Lane, query: &LaneQuery) -> Result<usize> {
     let counted: i64 = connection
         .prepare_cached(
-            "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE owner IS NULL AND parked = 0
+            "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0
                  AND class = ?1 AND tenant = ?2 AND target = ?3 AND available_at <= ?4 LIMIT ?5)",
         )?
         .query_row(
@@ -402,7 +421,7 @@ impl Outbox for SqliteStore {
             .read(move |connection| {
                 let waiting = first(
                     connection,
-                    "SELECT min(available_at) FROM outbox WHERE owner IS NULL AND parked = 0",
+                    "SELECT min(available_at) FROM outbox WHERE owner IS NULL AND parked = 0 AND held = 0",
                 )?;
                 let leased = first(
                     connection,

@@ -1,11 +1,10 @@
-//! Durable timers, keyed by stream and the timer's name as JSON. A claimed timer is stored as due when
+//! Durable timers, by stream and name. A claimed timer is stored as due when
 //! its claim ends.
 
 use crate::SqliteStore;
-use crate::fault;
 use async_trait::async_trait;
 use rusqlite::{Connection, Result, params};
-use tandem_record::{StreamId, TimerKey, Timestamp};
+use tandem_record::{StreamId, TimerName, Timestamp};
 use tandem_store::{ClaimTimers, DueTimer, Fault, ReadTimers, TimerChange};
 
 /// When a parked timer is due: never.
@@ -13,18 +12,35 @@ pub(crate) const PARKED: i64 = i64::MAX;
 
 pub(crate) fn change(connection: &Connection, change: &TimerChange) -> Result<()> {
     match change {
-        TimerChange::Set { stream, key, due } => connection
-            .prepare_cached("INSERT OR REPLACE INTO timers (stream, key, due) VALUES (?1, ?2, ?3)")?
-            .execute(params![stream.as_str(), name(key), due.0])?,
-        TimerChange::Clear { stream, key } => connection
+        TimerChange::Set {
+            stream,
+            name,
+            due,
+            tenant,
+        } => connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO timers (stream, key, due, tenant) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![
+                stream.as_str(),
+                name.as_str(),
+                due.0,
+                tenant.as_str()
+            ])?,
+        TimerChange::Clear { stream, name } => connection
             .prepare_cached("DELETE FROM timers WHERE stream = ?1 AND key = ?2")?
-            .execute(params![stream.as_str(), name(key)])?,
+            .execute(params![stream.as_str(), name.as_str()])?,
     };
     Ok(())
 }
 
-pub(crate) fn name(key: &TimerKey) -> String {
-    serde_json::to_string(key).expect("a timer key is plain JSON")
+/// Timers of earlier versions did not name their tenant.
+pub(crate) fn name_tenants(connection: &Connection) -> Result<()> {
+    connection.execute_batch(
+        "UPDATE timers SET tenant = (SELECT r.tenant FROM runs r
+                                     WHERE r.run_id = substr(timers.stream, 5))
+         WHERE tenant IS NULL AND stream LIKE 'run:%'",
+    )
 }
 
 fn due(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
@@ -37,8 +53,7 @@ fn due(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<DueT
         .query_map(params![now.0, limit, PARKED], |row| {
             Ok(DueTimer {
                 stream: StreamId::new(row.get_ref(0)?.as_str()?),
-                key: serde_json::from_str(row.get_ref(1)?.as_str()?)
-                    .map_err(|error| fault::malformed(1, error))?,
+                name: TimerName::new(row.get_ref(1)?.as_str()?),
                 due: Timestamp(row.get(2)?),
                 claimed_until: None,
                 failures: row.get(3)?,
@@ -57,7 +72,7 @@ fn claim(
     let mut postpone =
         connection.prepare_cached("UPDATE timers SET due = ?3 WHERE stream = ?1 AND key = ?2")?;
     for timer in &mut claimed {
-        postpone.execute(params![timer.stream.as_str(), name(&timer.key), until.0])?;
+        postpone.execute(params![timer.stream.as_str(), timer.name.as_str(), until.0])?;
         timer.claimed_until = Some(until);
     }
     Ok(claimed)

@@ -2,7 +2,7 @@
 
 use crate::SqliteStore;
 use crate::outbox::stored_number;
-use crate::timers::{self, PARKED};
+use crate::timers::PARKED;
 use async_trait::async_trait;
 use rusqlite::{Connection, Result, Row, params};
 use tandem_record::{EffectId, StreamId, TenantId, Timestamp};
@@ -20,7 +20,7 @@ fn record_timer_failure(
         )?
         .execute(params![
             timer.stream.as_str(),
-            timers::name(&timer.key),
+            timer.name.as_str(),
             timer.stored_due().0,
             failure.retry_at.map_or(PARKED, |at| at.0),
             failure.failures,
@@ -62,9 +62,8 @@ fn list_parked(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let sql = format!(
         "SELECT * FROM (
-             SELECT t.stream, r.tenant AS tenant, 'timer', t.key, t.failures, t.error, t.failed_at
-             FROM timers t LEFT JOIN runs r ON r.run_id = substr(t.stream, 5)
-             WHERE t.due = {PARKED}
+             SELECT stream, tenant, 'timer', key, failures, error, failed_at
+             FROM timers WHERE due = {PARKED}
              UNION ALL
              SELECT stream, tenant, kind, effect, failures, error, failed_at
              FROM outbox WHERE parked = 1)

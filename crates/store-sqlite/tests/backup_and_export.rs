@@ -9,8 +9,8 @@ use tandem_record::{
 use tandem_store::audit::{AuditKey, AuditSigner};
 use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
 use tandem_store::{
-    Audit, AuditDraft, InterruptRow, MemoryQuery, MemoryRow, MemorySegment, MemoryView, Store,
-    TimerChange,
+    Audit, AuditDraft, InterruptFilter, InterruptRow, MemoryQuery, MemoryRow, MemorySegment,
+    MemoryView, Page, Store, TimerChange,
 };
 use tandem_store_sqlite::{
     ExportSelection, Options, OriginSource, SqliteStore, backup, export, import, restore, storage,
@@ -37,8 +37,8 @@ fn origin(source: OriginSource<'_>) -> Option<MemoryOrigin> {
 fn question(run: &str) -> InterruptRow {
     InterruptRow {
         interrupt: InterruptId::new(format!("q-{run}")),
-        run_id: RunId::new(run),
-        node: "gate".into(),
+        stream: StreamId::of_run(&RunId::new(run)),
+        step: "gate".into(),
         tenant: "t1".into(),
         workspace: None,
         kind: "approval".into(),
@@ -61,8 +61,9 @@ async fn fill(store: &Arc<dyn Store>) {
         begin.interrupts = vec![question(name)];
         begin.timers = vec![TimerChange::Set {
             stream: StreamId::new(format!("run:{name}")),
-            key: tandem_record::TimerKey::RunDeadline,
+            name: "deadline".into(),
             due: NOW,
+            tenant: "t1".into(),
         }];
         begin.memory = vec![MemoryRow {
             tenant: "t1".into(),
@@ -440,9 +441,7 @@ async fn older_export_gets_workspace_memory_scopes() {
     must(&store, begin).await;
     let file = stores.export("old.ndjson", &ExportSelection::default());
     let text = fs::read_to_string(&file).unwrap();
-    let older = text.replacen("\"schema\":13", "\"schema\":8", 1);
-    assert_ne!(text, older, "it says which schema its rows are of");
-    fs::write(&file, older).unwrap();
+    fs::write(&file, of_version_8(&text)).unwrap();
     assert_eq!(stores.import("old.ndjson", "new.db"), Ok(4));
     let moved = open(&stores.path("new.db"));
     let tenant = TenantId::new("t1");
@@ -450,6 +449,36 @@ async fn older_export_gets_workspace_memory_scopes() {
         let count = moved.memory_count(&tenant, scope, "red-notes", NOW, 9);
         assert_eq!(count.await.unwrap(), there, "{scope}");
     }
+    let of_run = InterruptFilter {
+        stream: Some(StreamId::new("run:r1")),
+        ..Default::default()
+    };
+    let page = Page {
+        before: None,
+        limit: 9,
+    };
+    let questions = moved.list_interrupts(&tenant, &of_run, &page).await;
+    assert_eq!(questions.unwrap().rows[0].1, question("r1"));
+}
+
+/// The same export as version 8 would write it.
+fn of_version_8(export: &str) -> String {
+    let lines = export.lines().map(|line| {
+        let line = line.replacen("\"schema\":14", "\"schema\":8", 1);
+        if line.starts_with("{\"interrupts\"") {
+            let line = line.replacen("\"stream\":\"run:", "\"run_id\":\"", 1);
+            return line.replacen("\"step\":", "\"node\":", 1);
+        }
+        match line.starts_with("{\"timers\"") {
+            true => line.replacen(",\"tenant\":\"t1\"", "", 1),
+            false => line,
+        }
+    });
+    let older: String = lines.map(|line| line + "\n").collect();
+    for changed in ["\"schema\":8", "\"run_id\":\"r1\"", "\"node\":\"gate\""] {
+        assert!(older.contains(changed), "{changed}");
+    }
+    older
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tandem_record::{
-    DefinitionHash, EffectId, Partition, RunId, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+    DefinitionHash, EffectId, Partition, RunId, StreamId, TenantId, TimerName, Timestamp,
+    WorkflowId,
 };
 use tandem_store::battery::sample::{
     NOW, append, commit, entry, lanes_due, later, must, row, started, whole,
@@ -47,8 +48,9 @@ async fn fill(store: &Arc<dyn Store>) {
     });
     everything.timers.push(TimerChange::Set {
         stream: stream.clone(),
-        key: TimerKey::RunDeadline,
+        name: TimerName::new("deadline"),
         due: later(5),
+        tenant: TenantId::new("t1"),
     });
     everything.outbox.push(OutboxChange::Put(entry("e1", NOW)));
     everything.idempotency = vec![answer()];

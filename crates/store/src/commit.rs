@@ -11,8 +11,8 @@ use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, NodeId, Partition, RunId, RunStatus, Seq, StreamId,
-    TenantId, TimerKey, Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, RunId, RunStatus, Seq,
+    StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 
 /// All changes of one decision. Several streams may advance together.
@@ -118,6 +118,20 @@ impl Commit {
         for (at, record) in self.idempotency.iter().enumerate() {
             if self.idempotency[..at].iter().any(|r| r.key == record.key) {
                 let message = "a commit records an idempotency key twice";
+                return Err(Fault::permanent("invalid", message));
+            }
+        }
+        self.check_ordered()
+    }
+
+    /// Only the store knows which entries come first.
+    fn check_ordered(&self) -> Result<(), Fault> {
+        for change in &self.outbox {
+            if let OutboxChange::Put(entry) | OutboxChange::Wake(entry) = change
+                && entry.order_key.is_some()
+                && entry.lease.is_some()
+            {
+                let message = format!("ordered entry {} is put with a lease", entry.effect);
                 return Err(Fault::permanent("invalid", message));
             }
         }
@@ -246,8 +260,9 @@ pub struct RunRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterruptRow {
     pub interrupt: InterruptId,
-    pub run_id: RunId,
-    pub node: NodeId,
+    /// The stream whose machine waits for the answer, and the part of it that does.
+    pub stream: StreamId,
+    pub step: StepId,
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
     pub kind: String,
@@ -288,6 +303,16 @@ pub struct MemoryJoin {
 }
 
 impl InterruptRow {
+    /// The run that waits, if it is one.
+    pub fn run(&self) -> Option<RunId> {
+        self.stream.run()
+    }
+
+    /// The run that waits, and the node of it that does. The steps of a run are its nodes.
+    pub fn run_and_node(&self) -> Option<(RunId, NodeId)> {
+        Some((self.run()?, NodeId::new(self.step.as_str())))
+    }
+
     /// Sort key by deadline; rows without one come last.
     pub fn due(&self) -> i64 {
         self.deadline.map_or(i64::MAX, |at| at.0)
@@ -313,18 +338,21 @@ pub enum TimerChange {
     /// Sets or moves the timer.
     Set {
         stream: StreamId,
-        key: TimerKey,
+        name: TimerName,
         due: Timestamp,
+        /// Whose stream it is.
+        tenant: TenantId,
     },
     Clear {
         stream: StreamId,
-        key: TimerKey,
+        name: TimerName,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxChange {
-    /// Adds an entry, or replaces the one with the same id (a new attempt of the same effect).
+    /// Adds an entry, or replaces the one with the same id (a new attempt of the same effect). A
+    /// replaced entry keeps its order key and its place in that order.
     Put(OutboxEntry),
     /// Adds an entry, or makes the one with this id due at its `available_at` if that is earlier. A
     /// lease on it stays.
@@ -344,6 +372,10 @@ pub struct OutboxEntry {
     pub available_at: Timestamp,
     /// The lane whose workers it uses.
     pub lane: Lane,
+    /// Entries of one tenant with the same key are leased one at a time, in the order they were put:
+    /// one is held back until all before it are removed. A failed or parked one is not removed, so it
+    /// holds back those after it. Such an entry is never put with a lease.
+    pub order_key: Option<OrderKey>,
     /// How often it was leased.
     pub attempts: u32,
     /// Failed attempts since it was put; only the store changes it.

@@ -265,7 +265,7 @@ pub trait Audit: Send + Sync {
 pub trait ReadTimers: Send + Sync {
     /// Timers due at or before `now`, earliest first. A rescheduled timer is due at its next
     /// attempt; a parked one never. Reading does not claim them: firing twice is harmless, because
-    /// the run's state decides the effect of a firing.
+    /// the machine's state decides the effect of a firing.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>, Fault>;
 
     /// When the next timer is due, if there is one that is not parked.
@@ -282,7 +282,8 @@ pub trait Outbox: Send + Sync {
     async fn due_lanes(&self, query: LaneQuery) -> Result<Vec<DueLane>, Fault>;
 
     /// Takes due entries from the named lanes, earliest first, up to the limit of each, and leases
-    /// them to the caller. Expired leases count once [`Self::due_lanes`] has found them.
+    /// them to the caller. An entry with an order key waits until all before it are removed, and
+    /// costs nothing while it waits. Expired leases count once [`Self::due_lanes`] has found them.
     async fn lease(&self, request: LeaseRequest) -> Result<Vec<OutboxEntry>, Fault>;
 
     /// Releases an entry after a failed attempt; it is due again at `available_at`. Ignored when

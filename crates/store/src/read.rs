@@ -3,7 +3,7 @@
 use crate::commit::{InterruptRow, RunRow};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerKey, Timestamp, WorkflowId,
+    DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
     WorkspaceId,
 };
 
@@ -91,7 +91,7 @@ pub struct RunListing {
 pub struct InterruptFilter {
     pub open: Option<bool>,
     pub kind: Option<String>,
-    pub run: Option<RunId>,
+    pub stream: Option<StreamId>,
     pub workspace: Option<WorkspaceId>,
 }
 
@@ -182,7 +182,7 @@ pub struct RegisteredWorkflow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTimer {
     pub stream: StreamId,
-    pub key: TimerKey,
+    pub name: TimerName,
     pub due: Timestamp,
     /// Until then it belongs to who claimed it; `None` if it was only read.
     pub claimed_until: Option<Timestamp>,

@@ -22,13 +22,13 @@ pub struct WorkFailure {
 /// Work that is not attempted until a retry is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedWork {
-    /// The run or webhook it belongs to.
+    /// The run, conversation or webhook it belongs to.
     pub stream: StreamId,
-    /// `None` when the run is unknown.
+    /// `None` for a timer of an earlier version whose run is unknown.
     pub tenant: Option<TenantId>,
     /// `timer`, or the kind of the effect.
     pub kind: String,
-    /// The timer's key as JSON, or the effect's id.
+    /// The timer's name, or the effect's id.
     pub name: String,
     pub failures: u32,
     pub error: String,

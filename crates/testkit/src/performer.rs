@@ -137,7 +137,12 @@ fn answered(request: &ModelRequest) -> EffectOutcome {
 
 #[async_trait]
 impl Perform for ScriptedPerformer {
-    async fn perform(&self, effect: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
+    async fn perform(
+        &self,
+        run: &RunId,
+        effect: &Effect,
+        _: Option<&TraceContext>,
+    ) -> EffectOutcome {
         let attempt = match &effect.kind {
             EffectKind::Http { attempt, .. }
             | EffectKind::Model { attempt, .. }
@@ -150,7 +155,7 @@ impl Perform for ScriptedPerformer {
             let mut performed = self.performed.lock();
             performed.push(PerformedCall {
                 incarnation: *self.incarnation.lock(),
-                run: effect.run_id.clone(),
+                run: run.clone(),
                 effect: effect.id.clone(),
                 attempt,
                 recorded: self.committed.recorded(&effect.id),

@@ -12,8 +12,8 @@ use tandem_record::{
     RunRequest, RunStatus, Seq, TenantId, Timestamp, Transport, WorkflowId,
 };
 use tandem_runtime::{
-    AgentPolicy, Clock, ForkRequest, IdempotencyRequest, Limits, MOCK_PROVIDER, NewRun, PackTypes,
-    Permissions, Provider, Providers, Redactor, Retention, Run, Runtime, RuntimeConfig,
+    AgentPolicy, Clock, ForkRequest, IdempotencyRequest, Limits, MOCK_PROVIDER, Machines, NewRun,
+    PackTypes, Permissions, Provider, Providers, Redactor, Retention, Run, Runtime, RuntimeConfig,
     SubmitError, ToolServers,
 };
 use tandem_store::Store;
@@ -41,6 +41,8 @@ pub struct TestHostBuilder {
     pub agents: AgentPolicy,
     pub providers: Providers,
     pub packs: PackTypes,
+    /// Machines beside the workflow run.
+    pub machines: Machines,
     /// Number of this process on its store; each creates its own ids.
     pub incarnation: u64,
     /// Whether other processes use the store at the same time.
@@ -67,6 +69,7 @@ impl Default for TestHostBuilder {
             agents: AgentPolicy::default(),
             providers: providers(),
             packs: packs(),
+            machines: Machines::default(),
             incarnation: 1,
             shares_store: false,
             max_effects: 256,
@@ -98,6 +101,7 @@ impl TestHostBuilder {
         config.conformance = true;
         config.tools = tools();
         config.packs = self.packs;
+        config.machines = self.machines;
         config.is_single_process = !self.shares_store;
         config.max_effects = self.max_effects;
         config.cached_runs = self.cached_runs;

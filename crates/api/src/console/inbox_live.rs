@@ -32,10 +32,11 @@ pub(super) async fn live(
         Some(id) => {
             let question = InterruptId::new(id);
             let row = api.app.read_interrupt(&reader, &question).await?;
+            let run = inbox_view::run_of(&row)?;
             Some(ChosenQuestion {
                 id: id.to_owned(),
-                bell: api.app.listen_run(&row.run_id),
-                run: row.run_id,
+                bell: api.app.listen_run(&run),
+                run,
                 sent: String::new(),
             })
         }

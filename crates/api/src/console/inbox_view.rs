@@ -10,12 +10,14 @@ use crate::problem::Problem;
 use crate::routes::{actions, expired_at, question_body, question_position, title};
 use serde_json::Value;
 use tandem_access::{Identity, Scope};
-use tandem_app::{Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps};
+use tandem_app::{
+    AppError, Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, ResourceKind,
+};
 use tandem_console::{
     CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep,
 };
 use tandem_record::{
-    DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, Seq, Timestamp, Vote,
+    DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, Seq, Timestamp, Vote,
 };
 use tandem_wire::v1::time::rfc3339;
 
@@ -136,7 +138,7 @@ fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
         kind: row.kind.clone(),
         title: title(&row.kind, data),
         workflow_id: text(&shown["workflowId"]),
-        node_id: row.node.to_string(),
+        node_id: row.step.to_string(),
         created_at: rfc3339(row.created_at),
         deadline: row.deadline.map(rfc3339),
         expired: expired_at(row, &shown, now).is_some(),
@@ -144,6 +146,12 @@ fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
         groups: row.groups.clone(),
         votes: (needed > 1).then_some((given, needed)),
     }
+}
+
+/// The run that asks the question.
+pub(super) fn run_of(row: &InterruptRow) -> Result<RunId, Problem> {
+    let missing = || AppError::NotFound(ResourceKind::Interrupt);
+    Ok(row.run().ok_or_else(missing)?)
 }
 
 /// One question in full, for a reader; without the CSRF token of the form.
@@ -154,11 +162,12 @@ pub(super) async fn load_card(
 ) -> Result<CardView, Problem> {
     let id = InterruptId::from(id);
     let row = api.app.read_interrupt(reader, &id).await?;
-    let run = api.app.read_run(reader, &row.run_id).await?;
+    let run_id = run_of(&row)?;
+    let run = api.app.read_run(reader, &run_id).await?;
     let definition = api.app.pinned_definition(&run).await?;
     let sensitivity = api.app.sensitivity(&run).await?;
     let after = run.head.0.checked_sub(LOOK_BACK).map(Seq);
-    let events = api.app.read_log(&row.run_id, after, run.head).await?;
+    let events = api.app.read_log(&run_id, after, run.head).await?;
     let shown = question_body(&row);
     let data = shown["data"].clone();
     let offered = actions(&row.kind, &data);
@@ -187,10 +196,10 @@ pub(super) async fn load_card(
     Ok(CardView {
         id: row.interrupt.to_string(),
         title: title(&row.kind, &data),
-        run_id: row.run_id.to_string(),
+        run_id: run_id.to_string(),
         run_status: run.row.status.as_str().to_owned(),
         workflow_id: run.row.workflow_id.to_string(),
-        node_id: row.node.to_string(),
+        node_id: row.step.to_string(),
         created_at: rfc3339(row.created_at),
         deadline: row.deadline.map(rfc3339),
         priority: row.priority,
@@ -203,7 +212,7 @@ pub(super) async fn load_card(
         follow_up_questions: follow_up_questions(&events, &row.interrupt),
         history: history
             .iter()
-            .map(|event| run_view::event(&row.run_id, event, &sensitivity))
+            .map(|event| run_view::event(&run_id, event, &sensitivity))
             .collect(),
         denied_reason: offer.denied_reason,
         own_vote: offer.own_vote,
@@ -307,7 +316,9 @@ async fn offer(
         // The next step after other actions may depend on the answer itself.
         let has_preview = matches!(*action, "accept" | "reject" | "refine" | "edit-accept");
         let text = match step {
-            NextSteps::Nodes(_) if !has_preview => describe_any_answer(definition, &row.node),
+            NextSteps::Nodes(_) if !has_preview => {
+                describe_any_answer(definition, row.step.as_str())
+            }
             // The edited values are not known yet; the next steps are those of an approval.
             NextSteps::Nodes(_) if *action == "edit-accept" => continue,
             step => describe_next_step(definition, action, step),
@@ -378,9 +389,9 @@ fn describe_next_step(definition: &Definition, action: &str, step: NextSteps) ->
     }
 }
 
-fn describe_any_answer(definition: &Definition, node: &NodeId) -> String {
+fn describe_any_answer(definition: &Definition, node: &str) -> String {
     let edges = definition.document.edges.iter();
-    let edges = edges.filter(|edge| edge.source_node_id == *node);
+    let edges = edges.filter(|edge| edge.source_node_id.as_str() == node);
     let nodes = edges.map(|edge| {
         let name = name(definition, &edge.target_node_id);
         match edge.condition {

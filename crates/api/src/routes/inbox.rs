@@ -14,7 +14,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tandem_access::Identity;
 use tandem_app::{AnswerTarget, InterruptFilter, InterruptRow, Page, RunPosition};
-use tandem_record::{InterruptId, RunId, Timestamp};
+use tandem_record::{InterruptId, RunId, StreamId, Timestamp};
 use tandem_wire::v1::time::rfc3339;
 
 const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
@@ -49,7 +49,9 @@ pub(super) async fn list(
     let filter = InterruptFilter {
         open,
         kind: params.get("kind").map(str::to_owned),
-        run: params.get("runId").map(RunId::new),
+        stream: params
+            .get("runId")
+            .map(|run| StreamId::of_run(&RunId::new(run))),
         ..InterruptFilter::default()
     };
     // What is asked can be long, and the values and their text are copies of it.
@@ -152,8 +154,8 @@ fn item(row: &InterruptRow, now: Timestamp) -> Value {
     let mut item = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
-        "runId": row.run_id,
-        "nodeId": row.node,
+        "runId": row.run(),
+        "nodeId": row.step,
         "status": status,
         "title": title(&row.kind, data),
         "key": shown["key"],

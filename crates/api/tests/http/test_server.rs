@@ -10,7 +10,9 @@ use std::sync::Arc;
 use tandem_access::{Identity, Keyring, LinkSigner, LoginCodes, NewKey, Scope, Sessions};
 use tandem_api::{ApiConfig, Host, HttpSettings, VerbRouter, router};
 use tandem_app::{App, AppConfig};
-use tandem_record::{Actor, Effect, EffectOutcome, Object, TenantId, Timestamp, TraceContext};
+use tandem_record::{
+    Actor, Effect, EffectOutcome, Object, RunId, TenantId, Timestamp, TraceContext,
+};
 use tandem_runtime::audit::{AuditKey, AuditSigner};
 use tandem_runtime::{
     AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Redactor, Runtime, RuntimeConfig,
@@ -26,7 +28,7 @@ struct NoopEffects;
 
 #[async_trait]
 impl Perform for NoopEffects {
-    async fn perform(&self, _: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
+    async fn perform(&self, _: &RunId, _: &Effect, _: Option<&TraceContext>) -> EffectOutcome {
         EffectOutcome::Done {
             outputs: Object::new(),
         }

@@ -141,7 +141,6 @@ impl<'a> DecisionDraft<'a> {
     pub(crate) fn add_one_shot_effect(&mut self, id: String, kind: EffectKind) {
         self.one_shots.push(Effect {
             id: EffectId::from(id),
-            run_id: self.run.id().clone(),
             kind,
         });
     }

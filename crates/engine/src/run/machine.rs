@@ -8,7 +8,7 @@ use super::state::{Run, State};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 use tandem_record::{
-    Command, Event, RecordedEvent, Reply, Seq, StreamId, TenantId, TimerKey, Timestamp,
+    Command, EffectKind, Event, RecordedEvent, Reply, Seq, StreamId, TenantId, TimerKey, Timestamp,
 };
 
 impl Machine for Run {
@@ -16,6 +16,8 @@ impl Machine for Run {
     type Command = Command;
     type Reply = Reply;
     type TimerKey = TimerKey;
+    type EffectKind = EffectKind;
+    type Undecided = Undecided;
     type Context<'a> = Context<'a>;
     type Limits = Limits;
     type Snapshot = State;

@@ -150,7 +150,6 @@ pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
             effect.clone(),
             Effect {
                 id: effect.clone(),
-                run_id: run.id().clone(),
                 kind,
             },
         );

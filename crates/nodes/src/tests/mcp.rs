@@ -61,7 +61,6 @@ async fn perform(
     };
     let effect = Effect {
         id: "effect-1".into(),
-        run_id: "run-1".into(),
         kind: EffectKind::Tool {
             node: "n".into(),
             attempt: 0,
@@ -72,7 +71,9 @@ async fn perform(
             }),
         },
     };
-    performer.perform(&effect, Some(&trace)).await
+    performer
+        .perform(&"run-1".into(), &effect, Some(&trace))
+        .await
 }
 
 /// A server that accepts a revision and answers the request as given.

@@ -38,7 +38,6 @@ fn model_request(schema: Option<Value>) -> ModelRequest {
 fn effect(request: ModelRequest) -> Effect {
     Effect {
         id: "effect-1".into(),
-        run_id: "run-1".into(),
         kind: EffectKind::Model {
             node: "n".into(),
             attempt: 0,
@@ -73,7 +72,9 @@ async fn perform(performer: &Performer, request: ModelRequest) -> EffectOutcome 
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
         tracestate: None,
     };
-    performer.perform(&effect(request), Some(&trace)).await
+    performer
+        .perform(&"run-1".into(), &effect(request), Some(&trace))
+        .await
 }
 
 fn answer(outcome: EffectOutcome) -> ModelAnswer {
@@ -388,7 +389,7 @@ async fn script_gives_the_first_matching_unused_answer() {
             id: EffectId::new(id),
             ..effect(model_request(schema))
         };
-        performer.perform(&effect, None).await
+        performer.perform(&"run-1".into(), &effect, None).await
     };
     for _ in 0..2 {
         let model_answer = answer(call("e0", Some(object())).await);

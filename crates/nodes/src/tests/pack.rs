@@ -18,7 +18,6 @@ fn performer() -> Performer {
 fn call(type_id: &str) -> Effect {
     Effect {
         id: "effect-1".into(),
-        run_id: "run-1".into(),
         kind: EffectKind::Pack {
             node: "greet".into(),
             attempt: 0,
@@ -51,7 +50,7 @@ async fn pack_call_does_not_block_the_async_threads() {
             let performer = Arc::clone(&performer);
             tokio::spawn(async move {
                 let greet = call("vendor.openwop.rust-hello.greet");
-                performer.perform(&greet, None).await
+                performer.perform(&"run-1".into(), &greet, None).await
             })
         })
         .collect();
@@ -61,7 +60,7 @@ async fn pack_call_does_not_block_the_async_threads() {
         assert_eq!(answer.result, PackResult::Completed { outputs });
     }
     let bomb = call("vendor.openwop.misbehaving.memory-bomb");
-    let stopped = answered(performer.perform(&bomb, None).await).result;
+    let stopped = answered(performer.perform(&"run-1".into(), &bomb, None).await).result;
     assert!(
         matches!(stopped, PackResult::Breached { .. }),
         "{stopped:?}"
@@ -72,6 +71,6 @@ async fn pack_call_does_not_block_the_async_threads() {
 async fn pack_call_without_packs_fails_with_pack_unavailable() {
     let performer = Performer::new(caller(), Secrets::default());
     let greet = call("vendor.openwop.rust-hello.greet");
-    let error = failed(performer.perform(&greet, None).await);
+    let error = failed(performer.perform(&"run-1".into(), &greet, None).await);
     assert_eq!(error.code, "pack_unavailable");
 }

@@ -13,7 +13,6 @@ fn secrets() -> Secrets {
 fn effect(kind: EffectKind) -> Effect {
     Effect {
         id: "effect-1".into(),
-        run_id: "run-1".into(),
         kind,
     }
 }
@@ -37,7 +36,7 @@ async fn http_effects_are_called_under_their_id() {
         request: request("GET", &server.url),
     });
     assert_eq!(
-        done(performer.perform(&call, None).await)["body"],
+        done(performer.perform(&"run-1".into(), &call, None).await)["body"],
         json!([])
     );
     let sent = server.only_request().await;
@@ -47,7 +46,11 @@ async fn http_effects_are_called_under_their_id() {
 #[tokio::test]
 async fn secret_echo_returns_a_hash_and_not_the_secret() {
     let performer = Performer::new(caller(), secrets());
-    let outputs = done(performer.perform(&echo("canary"), None).await);
+    let outputs = done(
+        performer
+            .perform(&"run-1".into(), &echo("canary"), None)
+            .await,
+    );
     // printf 'é-secret-value' | sha256sum
     let hash = "f4d69de430525d2c7e321769066f8b4a23629c3e1fe2f396ec75c0d1dee131a9";
     assert_eq!(
@@ -55,7 +58,11 @@ async fn secret_echo_returns_a_hash_and_not_the_secret() {
         json!({"secretSha256": hash, "secretLength": 15, "sha256": hash, "byteLength": 15})
     );
 
-    let error = failed(performer.perform(&echo("missing"), None).await);
+    let error = failed(
+        performer
+            .perform(&"run-1".into(), &echo("missing"), None)
+            .await,
+    );
     assert_eq!(error.code, "credential_unavailable");
     assert!(!error.retryable && error.message.contains("missing"));
 }
@@ -80,7 +87,11 @@ async fn effects_of_the_runtime_are_refused() {
         },
     ] {
         let name = kind.name();
-        let error = failed(performer.perform(&effect(kind), None).await);
+        let error = failed(
+            performer
+                .perform(&"run-1".into(), &effect(kind), None)
+                .await,
+        );
         assert_eq!(
             (error.code.as_str(), error.retryable),
             ("internal_error", false)

@@ -15,7 +15,7 @@
 //! | 24 | never: the run's log records it, and the run keeps waiting |
 //!
 //! Invariants:
-//! - What is cached_outcome is read from the run when it is cached_outcome. No entry, event, log line or error holds a link.
+//! - What is sent is read from the run when it is sent. No entry, event, log line or error holds a link.
 //! - A failure is recorded before the next attempt, and only while the entry is there: a question that
 //!   was closed meanwhile is not brought back.
 //! - Every attempt checks what whoever started the run may do now. Without a good key that may read the
@@ -25,13 +25,13 @@
 
 use super::health::{MAX_ATTEMPTS, with_jitter};
 use super::sender::Announcement;
-use crate::effects::entry;
 use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
+use tandem_engine::run::Run;
 use tandem_record::{
-    Command, Effect, EffectKind, EffectOutcome, ErrorInfo, InterruptId, Object, RunId, StreamId,
+    Command, EffectId, EffectKind, EffectOutcome, ErrorInfo, InterruptId, Object, RunId,
 };
-use tandem_store::{Commit, Error, Fault, OutboxChange, RunRow};
+use tandem_store::{Fault, RunRow};
 
 /// Name of an undelivered announcement in the run's log.
 const UNDELIVERED: &str = "callback_undelivered";
@@ -52,7 +52,7 @@ fn pause_ms(failures: u32, id: &str) -> u64 {
 }
 
 /// Result of a notification.
-enum NotifyOutcome {
+pub enum NotifyOutcome {
     Done(EffectOutcome),
     /// There is no callback, or no open question.
     NothingToSend,
@@ -61,21 +61,15 @@ enum NotifyOutcome {
 }
 
 impl Runtime {
-    /// Notifies the callback of a question and records the result. `cached_outcome` holds the
-    /// result, however often recording it fails.
-    pub(crate) async fn notify_callback(
+    /// Records the result of an attempt.
+    pub(crate) async fn record_announcement(
         &self,
         work: &LeasedEffect,
         (interrupt, tries): (&InterruptId, u32),
-        cached_outcome: &mut Option<EffectOutcome>,
+        outcome: &NotifyOutcome,
     ) -> Result<(), Fault> {
-        let effect = &work.effect;
-        let attempted = match cached_outcome {
-            Some(before) => NotifyOutcome::Done(before.clone()),
-            None => self.send_announcement(effect, interrupt).await?,
-        };
-        let outcome = match attempted {
-            NotifyOutcome::Done(outcome) => cached_outcome.insert(outcome).clone(),
+        let outcome = match outcome {
+            NotifyOutcome::Done(outcome) => outcome,
             NotifyOutcome::NothingToSend => return self.remove_outbox_entry(work).await,
             NotifyOutcome::Denied => {
                 self.give_up_announcement(work, interrupt, STARTER_MAY_NOT_READ)
@@ -87,8 +81,13 @@ impl Runtime {
         let failures = tries.saturating_add(1);
         let counted = match outcome {
             EffectOutcome::Failed { .. } if failures < MAX_ATTEMPTS => {
-                self.reschedule_announcement(work, interrupt, failures)
-                    .await?;
+                let again = EffectKind::NotifyCallback {
+                    interrupt: interrupt.clone(),
+                    tries: failures,
+                };
+                let pause = pause_ms(failures, work.effect.id.as_str());
+                let at = self.clock().now().plus_ms(pause);
+                self.reschedule_effect::<Run>(work, again, at).await?;
                 "failed"
             }
             EffectOutcome::Failed { error } => {
@@ -113,29 +112,31 @@ impl Runtime {
         why: &str,
     ) -> Result<(), Fault> {
         let effect = &work.effect;
-        let run = &effect.run_id;
-        tracing::warn!(%run, %interrupt, why, "a question is announced no more");
+        let stream = &work.stream;
+        tracing::warn!(%stream, %interrupt, why, "a question is announced no more");
         let command = Command::FinishEffect {
             effect: effect.id.clone(),
             outcome: EffectOutcome::Failed {
                 error: ErrorInfo::new(UNDELIVERED, why),
             },
         };
-        self.submit_effect_result(work, command, run).await
+        self.submit_effect_result(work, &self.inner.runs, stream, command)
+            .await
     }
 
     /// One attempt. A fault means that nothing was sent.
-    async fn send_announcement(
+    pub(crate) async fn send_announcement(
         &self,
-        effect: &Effect,
+        run_id: &RunId,
+        effect: &EffectId,
         interrupt: &InterruptId,
     ) -> Result<NotifyOutcome, Fault> {
-        let stored = self.store().run_of_any_tenant(&effect.run_id).await?;
+        let stored = self.store().run_of_any_tenant(run_id).await?;
         let (Some(stored), Some(webhook_sender)) = (stored, self.webhook_sender()) else {
             return Ok(NotifyOutcome::NothingToSend);
         };
         let row = stored.row.clone();
-        let Some(run) = self.folded(&effect.run_id, stored).await? else {
+        let Some(run) = self.folded(run_id, stored).await? else {
             return Ok(NotifyOutcome::NothingToSend);
         };
         let mut open = run.open_questions().into_iter();
@@ -151,9 +152,9 @@ impl Runtime {
         }
         let root = self.root_of(&row).await?;
         let announcement = Announcement {
-            id: &effect.id,
+            id: effect,
             url,
-            run: &effect.run_id,
+            run: run_id,
             workflow: &row.workflow_id,
             parent_and_root: row.parent.as_ref().zip(root.as_ref()),
             question: &question,
@@ -185,44 +186,5 @@ impl Runtime {
             }
         }
         Ok(root)
-    }
-
-    /// Reschedules the entry. An entry removed in the meantime stays removed.
-    async fn reschedule_announcement(
-        &self,
-        work: &LeasedEffect,
-        interrupt: &InterruptId,
-        failures: u32,
-    ) -> Result<(), Fault> {
-        let (effect, lane) = (&work.effect, &work.lane);
-        let again = Effect {
-            kind: EffectKind::NotifyCallback {
-                interrupt: interrupt.clone(),
-                tries: failures,
-            },
-            ..effect.clone()
-        };
-        let pause = pause_ms(failures, effect.id.as_str());
-        let at = self.clock().now().plus_ms(pause);
-        let stream = StreamId::of_run(&effect.run_id);
-        let commit = Commit {
-            tenant: Some(lane.tenant.clone()),
-            outbox: vec![OutboxChange::Put(entry(
-                &stream,
-                &again,
-                lane.clone(),
-                at,
-                None,
-            ))],
-            guards: vec![work.lease_guard()],
-            ..Commit::default()
-        };
-        match self.store().commit(commit).await {
-            Ok(()) | Err(Error::Conflict(_)) => {}
-            Err(Error::Fault(fault)) => return Err(fault),
-        }
-        // It may be due again before this task has ended.
-        self.inner.effects.mark_finished(&effect.id);
-        Ok(())
     }
 }

@@ -26,6 +26,7 @@ mod manage;
 mod sender;
 mod subscriptions;
 
+pub(crate) use callback::NotifyOutcome;
 pub use health::{WebhookStatus, webhook_status};
 pub use manage::{MAX_WEBHOOKS, WebhookError};
 pub use sender::{Announcement, StarterAccess, WebhookDelivery, WebhookSender};
@@ -68,6 +69,7 @@ fn entry(webhook: &Webhook, available_at: Timestamp) -> OutboxEntry {
         kind: KIND.to_owned(),
         body: webhook.id.to_string(),
         lane: delivery_lane(&webhook.tenant, &webhook.url),
+        order_key: None,
         available_at,
         attempts: 0,
         failures: 0,
@@ -93,6 +95,7 @@ pub(crate) fn wake_feed(tenant: &TenantId, at: Timestamp) -> OutboxChange {
         kind: FEED_KIND.to_owned(),
         body: String::new(),
         lane: internal_lane(tenant),
+        order_key: None,
         available_at: at,
         attempts: 0,
         failures: 0,

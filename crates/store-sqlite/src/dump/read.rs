@@ -9,9 +9,11 @@ use super::{
 use crate::audit::Chain;
 use crate::copy::{PartialFile, ProgressCallback, io_fault};
 use crate::lock::Lock;
-use crate::migrations::{CURRENT, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
+use crate::migrations::{CURRENT, STREAM_ROWS_SINCE, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
 use crate::statement_cache::StatementCache;
-use crate::{Options, connection, events, fault, inbox, interrupts, memory, migrations};
+use crate::{
+    Options, connection, events, fault, inbox, interrupts, memory, migrations, outbox_order, timers,
+};
 use rusqlite::types::{ToSql, Value as Sql};
 use rusqlite::{Connection, OptionalExtension};
 use serde::Deserialize;
@@ -20,7 +22,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::time::SystemTime;
-use tandem_record::{Actor, InterruptId, Object, TenantId, Timestamp};
+use tandem_record::{Actor, InterruptId, Object, RunId, StreamId, TenantId, Timestamp};
 use tandem_store::{AuditDraft, Fault};
 
 /// Longer than any row.
@@ -229,6 +231,17 @@ fn is_there(target: &Connection, stream: &str) -> rusqlite::Result<bool> {
         .query_row([stream], |row| row.get(0))
 }
 
+/// Questions of earlier versions name their run and node. `false` if this one does not.
+fn name_stream_and_step(row: &mut Map<String, Value>) -> bool {
+    let (Some(Value::String(run)), Some(node)) = (row.remove("run_id"), row.remove("node")) else {
+        return false;
+    };
+    let stream = StreamId::of_run(&RunId::from(run));
+    row.insert("stream".to_owned(), stream.as_str().into());
+    row.insert("step".to_owned(), node);
+    true
+}
+
 struct Writer<'a> {
     target: &'a Connection,
     schema_tables: Columns,
@@ -293,6 +306,10 @@ impl<'a> Writer<'a> {
         if self.schema < WORKSPACE_MEMORY_SINCE {
             self.target.execute_batch(WORKSPACE_MEMORY)?;
         }
+        if self.schema < STREAM_ROWS_SINCE {
+            timers::name_tenants(self.target)?;
+        }
+        outbox_order::rebuild(self.target)?;
         self.reserve_memory_positions()?;
         Ok(transaction.commit()?)
     }
@@ -319,6 +336,14 @@ impl<'a> Writer<'a> {
             }
             "outbox" => {
                 row.insert("attempts".to_owned(), 0.into());
+            }
+            "interrupts" if self.schema < STREAM_ROWS_SINCE => {
+                if !name_stream_and_step(&mut row) {
+                    return Ok(None);
+                }
+                if !self.preserve_positions {
+                    row.remove("position");
+                }
             }
             "runs" | "interrupts" if !self.preserve_positions => {
                 row.remove("position");

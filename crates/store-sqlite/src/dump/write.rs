@@ -242,11 +242,10 @@ impl Writer<'_> {
             self.events(number, seq(head))?;
         }
         if !run.is_empty() {
-            let of_run = "WHERE tenant = (SELECT tenant FROM runs WHERE run_id = ?1) \
-                          AND run_id = ?1 ORDER BY position";
-            self.rows("interrupts", of_run, &[&run])?;
             self.rows("memory_joins", "WHERE run_id = ?1", &[&run])?;
         }
+        let of_stream = "WHERE stream = ?1 ORDER BY position";
+        self.rows("interrupts", of_stream, &[&stream])?;
         self.rows("timers", "WHERE stream = ?1", &[&stream])?;
         self.rows("outbox", "WHERE stream = ?1 ORDER BY entry_no", &[&stream])
     }
@@ -300,7 +299,7 @@ impl Writer<'_> {
 /// Columns that are meaningful only in their own file.
 fn remove_local_columns(table: &str, row: &mut Map<String, Value>) {
     let left: &[&str] = match table {
-        "outbox" => &["entry_no", "owner", "lease_no", "leased_until"],
+        "outbox" => &["entry_no", "owner", "lease_no", "leased_until", "held"],
         _ => &[],
     };
     for column in left {

@@ -5,7 +5,7 @@ use crate::{
     Conflict, Error, MAX_BODY_BYTES, NewEvent, PageLimit, Store, StoredEvent, TimerChange,
 };
 use std::sync::Arc;
-use tandem_record::{Seq, StreamId, TimerKey};
+use tandem_record::{Seq, StreamId, TenantId, TimerName};
 
 pub async fn begins_at_zero(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
@@ -197,8 +197,9 @@ pub async fn one_conflict_rejects_the_whole_commit(store: Arc<dyn Store>) {
     let mut bad = commit([append(&a, Some(0), 2), begin_c, append(&b, Some(7), 1)]);
     bad.timers.push(TimerChange::Set {
         stream: a.clone(),
-        key: TimerKey::RunDeadline,
+        name: TimerName::new("deadline"),
         due: NOW,
+        tenant: TenantId::new("t1"),
     });
     conflict(&store, bad).await;
     assert_eq!(

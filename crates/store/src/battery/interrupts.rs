@@ -4,13 +4,13 @@
 use super::sample::{NOW, later, must};
 use crate::{Commit, InterruptFilter, InterruptRow, Page, Store};
 use std::sync::Arc;
-use tandem_record::{InterruptId, NodeId, Partition, RunId, TenantId, WorkspaceId};
+use tandem_record::{InterruptId, Partition, RunId, StepId, StreamId, TenantId, WorkspaceId};
 
 pub(super) fn interrupt_row(tenant: &str, id: &str, run: &str, kind: &str) -> InterruptRow {
     InterruptRow {
         interrupt: InterruptId::new(id),
-        run_id: RunId::new(run),
-        node: NodeId::new("gate"),
+        stream: StreamId::of_run(&RunId::new(run)),
+        step: StepId::new("gate"),
         tenant: TenantId::new(tenant),
         workspace: None,
         kind: kind.into(),
@@ -97,7 +97,7 @@ pub async fn newest_first_and_filtered(store: Arc<dyn Store>) {
     };
     assert_eq!(ids(&store, "t1", kind).await, ["i3", "i2"]);
     let run = InterruptFilter {
-        run: Some(RunId::new("r1")),
+        stream: Some(StreamId::new("run:r1")),
         ..all.clone()
     };
     assert_eq!(ids(&store, "t1", run).await, ["i2", "i1"]);

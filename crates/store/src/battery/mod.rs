@@ -21,6 +21,7 @@ pub mod interrupts;
 pub mod keys;
 pub mod lanes;
 pub mod memory;
+pub mod order;
 pub mod outbox;
 pub mod people;
 pub mod processes;
@@ -95,6 +96,12 @@ macro_rules! battery {
                 concurrent_leases_are_disjoint;
             lanes: lanes_separate_tenants_and_targets, listing_starts_after_last_served_lane,
                 lease_respects_the_limit_of_each_lane, long_lane_does_not_hide_other_lanes;
+            order: entries_are_leased_one_at_a_time_in_order, order_is_kept_across_commits_and_streams,
+                failed_entry_holds_back_those_after_it, parked_entry_holds_back_those_after_it,
+                removed_entries_release_those_after_them, expired_lease_keeps_the_order,
+                replaced_entry_keeps_its_place, ordered_entries_of_others_do_not_wait,
+                held_back_entries_are_not_due, ordered_entry_is_not_put_with_a_lease,
+                concurrent_processes_keep_the_order;
             work_failures: failed_timer_does_not_block_other_timers, a_parked_timer_waits_for_a_retry,
                 setting_a_timer_again_clears_its_failures, failed_entry_counts_its_failures,
                 a_parked_entry_waits_for_a_retry, only_the_lease_holder_records_a_failure,
@@ -102,7 +109,7 @@ macro_rules! battery {
             people: groups_are_replaced_by_name, ended_delegations_are_not_listed, rejected_commit_changes_no_group_or_delegation;
             processes: epoch_is_raised_by_its_own_changes_only, rejected_commit_raises_no_epoch,
                 task_has_one_holder_until_its_lease_ends;
-            timers: due_in_order, set_moves_and_clear_removes, timers_are_distinguished_by_key,
+            timers: due_in_order, set_moves_and_clear_removes, timers_are_distinguished_by_name,
                 rejected_commit_sets_no_timer, claimed_timer_is_due_again_when_its_claim_ends,
                 failure_of_a_claimed_timer_reschedules_it, concurrent_claims_are_disjoint;
             runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,

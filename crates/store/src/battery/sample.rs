@@ -95,6 +95,7 @@ pub fn entry(effect: &str, available_at: Timestamp) -> OutboxEntry {
         body: format!(r#"{{"effect":"{effect}"}}"#),
         available_at,
         lane: lane(),
+        order_key: None,
         attempts: 0,
         failures: 0,
         lease: None,

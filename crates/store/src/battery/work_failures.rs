@@ -1,18 +1,23 @@
 //! Failed work is rescheduled, then parked, and never delays other work.
 
-use super::sample::{NOW, entry, lane, lanes_due, later, must, put, row, started};
+use super::sample::{NOW, entry, lane, lanes_due, later, must, put};
 use crate::{
     Commit, DueTimer, LeaseId, LeaseRequest, OutboxEntry, Store, TimerChange, WorkFailure,
 };
 use std::sync::Arc;
-use tandem_record::{EffectId, StreamId, TenantId, TimerKey, Timestamp};
+use tandem_record::{EffectId, StreamId, TenantId, TimerName, Timestamp};
 
 fn set(stream: &str, due: Timestamp) -> Commit {
+    set_for("acme", stream, due)
+}
+
+fn set_for(tenant: &str, stream: &str, due: Timestamp) -> Commit {
     Commit {
         timers: vec![TimerChange::Set {
             stream: StreamId::new(stream),
-            key: TimerKey::RunDeadline,
+            name: TimerName::new("deadline"),
             due,
+            tenant: TenantId::new(tenant),
         }],
         ..Commit::default()
     }
@@ -65,7 +70,6 @@ pub async fn failed_timer_does_not_block_other_timers(store: Arc<dyn Store>) {
 }
 
 pub async fn a_parked_timer_waits_for_a_retry(store: Arc<dyn Store>) {
-    must(&store, started(row("acme", "bad"))).await;
     must(&store, set("run:bad", NOW)).await;
     let timer = due(&store, NOW).await.remove(0);
     store
@@ -79,8 +83,7 @@ pub async fn a_parked_timer_waits_for_a_retry(store: Arc<dyn Store>) {
     assert_eq!(parked[0].stream.as_str(), "run:bad");
     assert_eq!(parked[0].tenant, Some(TenantId::new("acme")));
     assert_eq!(parked[0].kind, "timer");
-    let name = serde_json::to_string(&TimerKey::RunDeadline).unwrap();
-    assert_eq!(parked[0].name, name);
+    assert_eq!(parked[0].name, "deadline");
     assert_eq!((parked[0].failures, parked[0].failed_at), (9, NOW));
     assert_eq!(parked[0].error, "it is too large");
     let stream = StreamId::new("run:bad");
@@ -178,10 +181,8 @@ pub async fn only_the_lease_holder_records_a_failure(store: Arc<dyn Store>) {
 }
 
 pub async fn parked_work_is_listed_by_tenant(store: Arc<dyn Store>) {
-    must(&store, started(row("acme", "a"))).await;
-    must(&store, started(row("beta", "b"))).await;
-    for stream in ["run:a", "run:b"] {
-        must(&store, set(stream, NOW)).await;
+    for (tenant, stream) in [("acme", "run:a"), ("beta", "conv:b")] {
+        must(&store, set_for(tenant, stream, NOW)).await;
     }
     for timer in due(&store, NOW).await {
         store
@@ -192,7 +193,7 @@ pub async fn parked_work_is_listed_by_tenant(store: Arc<dyn Store>) {
     let beta = TenantId::new("beta");
     let of_beta = store.list_parked(Some(&beta), 10).await.unwrap();
     assert_eq!(of_beta.len(), 1);
-    assert_eq!(of_beta[0].stream.as_str(), "run:b");
+    assert_eq!(of_beta[0].stream.as_str(), "conv:b");
     assert_eq!(store.list_parked(None, 1).await.unwrap().len(), 1);
     assert_eq!(store.count_parked().await.unwrap(), 2);
 }

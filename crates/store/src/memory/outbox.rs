@@ -1,9 +1,10 @@
-//! Leases. An entry is due when its lease expires, or at `available_at` while it is not leased.
+//! The outbox and its leases. An entry is due when its lease expires, or at `available_at` while it
+//! is not leased. One with an order key is held back while another is before it.
 
 use super::MemoryStore;
 use super::state::State;
 use crate::Outbox;
-use crate::commit::OutboxEntry;
+use crate::commit::{OutboxChange, OutboxEntry};
 use crate::fault::Fault;
 use crate::lane::{DueLane, Lane, LaneQuery, rotate_after};
 use crate::lease::{Lease, LeaseId, LeaseRenewal, LeaseRequest};
@@ -19,9 +20,62 @@ fn due_at(entry: &OutboxEntry) -> Timestamp {
 }
 
 impl State {
+    pub(super) fn change_outbox(&mut self, change: OutboxChange) {
+        match change {
+            OutboxChange::Put(entry) => self.put(entry),
+            OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
+                Some(there) => there.available_at = there.available_at.min(entry.available_at),
+                None => self.put(entry),
+            },
+            OutboxChange::Remove(effect) => {
+                self.failed_effects.remove(&effect);
+                if let Some(removed) = self.outbox.remove(&effect) {
+                    self.remove_from_order(removed);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, mut entry: OutboxEntry) {
+        self.failed_effects.remove(&entry.effect);
+        match self.outbox.get(&entry.effect) {
+            Some(replaced) => entry.order_key.clone_from(&replaced.order_key),
+            None => {
+                if let Some(key) = &entry.order_key {
+                    let place = (entry.lane.tenant.clone(), key.clone());
+                    let order = self.ordered.entry(place).or_default();
+                    order.push_back(entry.effect.clone());
+                }
+            }
+        }
+        self.outbox.insert(entry.effect.clone(), entry);
+    }
+
+    fn remove_from_order(&mut self, removed: OutboxEntry) {
+        let Some(key) = removed.order_key else {
+            return;
+        };
+        let place = (removed.lane.tenant, key);
+        if let Some(order) = self.ordered.get_mut(&place) {
+            order.retain(|effect| *effect != removed.effect);
+            if order.is_empty() {
+                self.ordered.remove(&place);
+            }
+        }
+    }
+
+    /// Whether another entry comes first.
+    fn is_held_back(&self, entry: &OutboxEntry) -> bool {
+        entry.order_key.as_ref().is_some_and(|key| {
+            let place = (entry.lane.tenant.clone(), key.clone());
+            let first = self.ordered.get(&place).and_then(|order| order.front());
+            first != Some(&entry.effect)
+        })
+    }
+
     fn waiting(&self) -> impl Iterator<Item = &OutboxEntry> {
         let entries = self.outbox.values();
-        entries.filter(|entry| !self.is_parked(&entry.effect))
+        entries.filter(|entry| !self.is_parked(&entry.effect) && !self.is_held_back(entry))
     }
 
     fn due_lanes(&self, query: &LaneQuery) -> Vec<DueLane> {

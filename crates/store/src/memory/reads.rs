@@ -238,7 +238,7 @@ fn matches_inbox_query(query: &InboxQuery, row: &InterruptRow) -> bool {
 fn matches_interrupt(filter: &InterruptFilter, row: &InterruptRow) -> bool {
     filter.open.is_none_or(|open| row.closed.is_none() == open)
         && filter.kind.as_ref().is_none_or(|kind| row.kind == *kind)
-        && filter.run.as_ref().is_none_or(|run| row.run_id == *run)
+        && filter.stream.as_ref().is_none_or(|of| row.stream == *of)
         && (filter.workspace.is_none() || row.workspace == filter.workspace)
 }
 

@@ -1,11 +1,11 @@
 //! The data, and how one commit changes it: validated as a whole, then applied without failing.
 
 use super::audit::AuditLog;
+use super::timers::{StoredTimer, TimerPlace};
 use super::webhooks::{Feed, Subscription};
 use crate::commit::{
     Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MemoryJoin,
-    MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
-    TimerChange,
+    MemoryRow, NewEvent, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
 };
 use crate::epochs::CachedData;
 use crate::fault::{Conflict, Error, Fault};
@@ -13,11 +13,11 @@ use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
 use crate::work_failure::WorkFailure;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, TimerKey,
-    Timestamp, WebhookId, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, OrderKey, Partition, RunId, Seq, StreamId, TenantId,
+    TimerName, Timestamp, WebhookId, WorkflowId,
 };
 
 #[derive(Default)]
@@ -33,12 +33,14 @@ pub(super) struct State {
     pub(super) journal: Vec<MemoryRow>,
     pub(super) joins: Vec<MemoryJoin>,
     pub(super) tombstones: HashMap<RunId, String>,
-    pub(super) timers: BTreeMap<(StreamId, TimerKey), Timestamp>,
-    /// The same timers by due time.
-    pub(super) due: BTreeSet<(Timestamp, StreamId, TimerKey)>,
-    /// Timers that failed. Parked ones are in neither of the two maps above.
-    pub(super) failed_timers: BTreeMap<(StreamId, TimerKey), WorkFailure>,
+    pub(super) timers: BTreeMap<TimerPlace, StoredTimer>,
+    /// The same timers by due time, without parked ones.
+    pub(super) due: BTreeSet<(Timestamp, StreamId, TimerName)>,
+    /// Timers that failed.
+    pub(super) failed_timers: BTreeMap<TimerPlace, WorkFailure>,
     pub(super) outbox: BTreeMap<EffectId, OutboxEntry>,
+    /// Entries with an order key, in the order they were put.
+    pub(super) ordered: BTreeMap<(TenantId, OrderKey), VecDeque<EffectId>>,
     /// Entries that failed; the entries contain their failure counts too.
     pub(super) failed_effects: BTreeMap<EffectId, WorkFailure>,
     /// Holders of tasks, and until when.
@@ -202,24 +204,7 @@ impl State {
             self.change_timer(change);
         }
         for change in commit.outbox {
-            match change {
-                OutboxChange::Put(entry) => {
-                    self.failed_effects.remove(&entry.effect);
-                    self.outbox.insert(entry.effect.clone(), entry);
-                }
-                OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
-                    Some(there) => {
-                        there.available_at = there.available_at.min(entry.available_at);
-                    }
-                    None => {
-                        self.outbox.insert(entry.effect.clone(), entry);
-                    }
-                },
-                OutboxChange::Remove(effect) => {
-                    self.failed_effects.remove(&effect);
-                    self.outbox.remove(&effect);
-                }
-            }
+            self.change_outbox(change);
         }
         for record in commit.idempotency {
             self.idempotency.insert(record.key.clone(), record);
@@ -287,26 +272,6 @@ impl State {
                 let place = self.interrupts.len();
                 self.interrupt_places.insert(row.interrupt.clone(), place);
                 self.interrupts.push(row);
-            }
-        }
-    }
-
-    fn change_timer(&mut self, change: TimerChange) {
-        let (TimerChange::Set { stream, key, .. } | TimerChange::Clear { stream, key }) = &change;
-        self.failed_timers.remove(&(stream.clone(), key.clone()));
-        match change {
-            TimerChange::Set { stream, key, due } => {
-                let before = self.timers.insert((stream.clone(), key.clone()), due);
-                if let Some(before) = before {
-                    self.due.remove(&(before, stream.clone(), key.clone()));
-                }
-                self.due.insert((due, stream, key));
-            }
-            TimerChange::Clear { stream, key } => {
-                let name = (stream, key);
-                if let Some(due) = self.timers.remove(&name) {
-                    self.due.remove(&(due, name.0, name.1));
-                }
             }
         }
     }

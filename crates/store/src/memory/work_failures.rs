@@ -7,32 +7,22 @@ use crate::lease::LeaseId;
 use crate::read::DueTimer;
 use crate::work_failure::{ParkedWork, WorkFailure, WorkFailures};
 use async_trait::async_trait;
-use tandem_record::{EffectId, StreamId, TenantId, TimerKey, Timestamp};
+use tandem_record::{EffectId, StreamId, TenantId, TimerName, Timestamp};
 
 impl State {
-    pub(super) fn failures_of(&self, stream: &StreamId, key: &TimerKey) -> u32 {
-        let failure = self.failed_timers.get(&(stream.clone(), key.clone()));
+    pub(super) fn failures_of(&self, stream: &StreamId, name: &TimerName) -> u32 {
+        let failure = self.failed_timers.get(&(stream.clone(), name.clone()));
         failure.map_or(0, |failure| failure.failures)
     }
 
     fn record_timer_failure(&mut self, timer: &DueTimer, failure: WorkFailure) {
-        let name = (timer.stream.clone(), timer.key.clone());
-        if self.timers.get(&name) != Some(&timer.stored_due()) {
+        let place = (timer.stream.clone(), timer.name.clone());
+        let stored = self.timers.get(&place).and_then(|stored| stored.due);
+        if stored != Some(timer.stored_due()) {
             return;
         }
-        let (stream, key) = name.clone();
-        self.due
-            .remove(&(timer.stored_due(), stream.clone(), key.clone()));
-        match failure.retry_at {
-            Some(at) => {
-                self.timers.insert(name.clone(), at);
-                self.due.insert((at, stream, key));
-            }
-            None => {
-                self.timers.remove(&name);
-            }
-        }
-        self.failed_timers.insert(name, failure);
+        self.move_timer(&place, failure.retry_at);
+        self.failed_timers.insert(place, failure);
     }
 
     pub(super) fn is_parked(&self, effect: &EffectId) -> bool {
@@ -41,13 +31,16 @@ impl State {
     }
 
     fn list_parked(&self) -> Vec<ParkedWork> {
-        let tenant_of = |stream: &StreamId| {
-            let place = self.run_places.get(&stream.run()?)?;
-            Some(self.runs[*place].tenant.clone())
-        };
-        let timers = self.failed_timers.iter().map(|((stream, key), failure)| {
-            let name = serde_json::to_string(key).expect("a timer key is plain JSON");
-            (failure, stream, tenant_of(stream), "timer".to_owned(), name)
+        let timers = self.failed_timers.iter().map(|(place, failure)| {
+            let tenant = self.timers.get(place).map(|timer| timer.tenant.clone());
+            let (stream, name) = place;
+            (
+                failure,
+                stream,
+                tenant,
+                "timer".to_owned(),
+                name.to_string(),
+            )
         });
         let effects = self.failed_effects.iter().filter_map(|(effect, failure)| {
             let entry = self.outbox.get(effect)?;
@@ -74,12 +67,11 @@ impl State {
             .failed_timers
             .iter()
             .filter(|((of, _), failure)| of == stream && failure.retry_at.is_none())
-            .map(|(name, _)| name.clone())
+            .map(|(place, _)| place.clone())
             .collect();
-        for name in &timers {
-            self.failed_timers.remove(name);
-            self.timers.insert(name.clone(), now);
-            self.due.insert((now, name.0.clone(), name.1.clone()));
+        for place in &timers {
+            self.failed_timers.remove(place);
+            self.move_timer(place, Some(now));
         }
         let effects: Vec<EffectId> = self
             .outbox

@@ -29,19 +29,15 @@ pub(super) async fn check_open_questions_announced(
     let announced: BTreeSet<InterruptId> = announced(sim).map(|(_, interrupt)| interrupt).collect();
     for row in open_questions(runtime).await.map_err(store_failed)? {
         let fresh = runtime.clock().now().ms_since(row.created_at);
-        let first = runtime.events(&row.run_id, None, 1).await;
+        let run = row.run().expect("runs ask all questions");
+        let first = runtime.events(&run, None, 1).await;
         let first = first.map_err(store_failed)?;
         let events = first.map(|page| page.events).unwrap_or_default();
         let has_callback = request(&events).is_some_and(|r| r.callback_url.is_some());
         let settled = Duration::from_millis(fresh) >= LONG_ENOUGH;
         ensure(
             !has_callback || !settled || announced.contains(&row.interrupt),
-            || {
-                format!(
-                    "question {} of {} was not announced",
-                    row.interrupt, row.run_id
-                )
-            },
+            || format!("question {} of {} was not announced", row.interrupt, run),
         )?;
     }
     Ok(())

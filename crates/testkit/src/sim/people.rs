@@ -9,8 +9,8 @@ use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
-    Command, DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, Principal, Reply,
-    RunId,
+    Command, DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, NodeId, Principal,
+    Reply, RunId,
 };
 use tandem_runtime::{
     AccessCheck, Fault, InterruptFilter, InterruptRow, Page, ProposedAnswer, Runtime, SubmitError,
@@ -30,6 +30,11 @@ pub(super) async fn open_questions(runtime: &Runtime) -> Result<Vec<InterruptRow
     };
     let listing = runtime.questions(&tenant(), &filter, &page).await?;
     Ok(listing.rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Every question of the simulation is one of a run.
+fn run_and_node(row: &InterruptRow) -> (RunId, NodeId) {
+    row.run_and_node().expect("runs ask all questions")
 }
 
 /// People answer a question, perhaps several at once, perhaps one without permission.
@@ -74,7 +79,8 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
         async {
             if let Ok(reply) = decide(sim, runtime, row, decision).await {
                 let mut observations = sim.observations.lock();
-                observations.replies.push((row.run_id.clone(), reply));
+                let (run, _) = run_and_node(row);
+                observations.replies.push((run, reply));
             }
         }
     });
@@ -104,8 +110,9 @@ async fn decide(
         action: decision.action,
         allowed: decision.allowed,
     };
+    let (run, node) = run_and_node(row);
     let proposal = ProposedAnswer {
-        node: row.node.clone(),
+        node,
         interrupt: Some(row.interrupt.clone()),
         value: decision.value,
         digest: None,
@@ -115,7 +122,7 @@ async fn decide(
     let result = runtime
         .decide(
             &tenant().into(),
-            &row.run_id,
+            &run,
             proposal,
             decision.access_check,
             None,

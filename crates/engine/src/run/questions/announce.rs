@@ -20,7 +20,6 @@ pub fn required_announcements(run: &Run) -> Vec<Effect> {
     let open = run.announceable();
     open.map(|(_, open)| Effect {
         id: announcement_id(&open.interrupt.id),
-        run_id: run.id().clone(),
         kind: EffectKind::NotifyCallback {
             interrupt: open.interrupt.id.clone(),
             tries: 0,

@@ -1,0 +1,102 @@
+//! The effects of workflow runs: who performs each, and the command its result becomes.
+
+use crate::leases::LeasedEffect;
+use crate::runtime::Runtime;
+use crate::webhooks::NotifyOutcome;
+use tandem_record::{Command, EffectKind, EffectOutcome, RunId, StreamId};
+use tandem_store::Fault;
+
+/// What performing an effect of a run gave.
+pub enum RunOutcome {
+    /// Of a call to the outside.
+    Call(EffectOutcome),
+    Callback(NotifyOutcome),
+    /// The effect is its own result, for a run of this host.
+    Internal,
+}
+
+/// The run of a stream that the run machine drives.
+pub(crate) fn run_of(stream: &StreamId) -> RunId {
+    stream.run().expect("streams of runs are named after them")
+}
+
+impl Runtime {
+    pub(crate) async fn perform_run_effect(
+        &self,
+        work: &LeasedEffect,
+    ) -> Result<RunOutcome, Fault> {
+        let effect = &work.effect;
+        let run = run_of(&work.stream);
+        match &effect.kind {
+            EffectKind::Http { .. }
+            | EffectKind::Model { .. }
+            | EffectKind::Tool { .. }
+            | EffectKind::Pack { .. }
+            | EffectKind::SecretEcho { .. } => {
+                let programmed = self.programmed_outcome(&effect.id, &effect.kind);
+                if let Some(outcome) = programmed.await? {
+                    return Ok(RunOutcome::Call(outcome));
+                }
+                let trace = self.trace_of(&run).await?;
+                let performer = &self.inner.config.performer;
+                let outcome = performer.perform(&run, effect, trace.as_ref()).await;
+                Ok(RunOutcome::Call(outcome))
+            }
+            EffectKind::NotifyCallback { interrupt, .. } => {
+                let sent = self.send_announcement(&run, &effect.id, interrupt).await?;
+                Ok(RunOutcome::Callback(sent))
+            }
+            EffectKind::NotifyParent { .. }
+            | EffectKind::CancelChild { .. }
+            | EffectKind::Continue => Ok(RunOutcome::Internal),
+        }
+    }
+
+    pub(crate) async fn record_run_outcome(
+        &self,
+        work: &LeasedEffect,
+        outcome: &RunOutcome,
+    ) -> Result<(), Fault> {
+        let (to, command) = match (&work.effect.kind, outcome) {
+            (EffectKind::NotifyCallback { interrupt, tries }, RunOutcome::Callback(outcome)) => {
+                return self
+                    .record_announcement(work, (interrupt, *tries), outcome)
+                    .await;
+            }
+            (
+                EffectKind::NotifyParent {
+                    parent,
+                    node,
+                    outcome,
+                },
+                _,
+            ) => {
+                let command = Command::ReportChildOutcome {
+                    node: node.clone(),
+                    outcome: outcome.clone(),
+                };
+                (StreamId::of_run(parent), command)
+            }
+            (EffectKind::CancelChild { child }, _) => {
+                let command = Command::Cancel {
+                    reason: None,
+                    by: None,
+                    by_parent: Some(run_of(&work.stream)),
+                };
+                (StreamId::of_run(child), command)
+            }
+            (_, RunOutcome::Call(outcome)) => {
+                let command = Command::FinishEffect {
+                    effect: work.effect.id.clone(),
+                    outcome: outcome.clone(),
+                };
+                (work.stream.clone(), command)
+            }
+            (_, RunOutcome::Callback(_) | RunOutcome::Internal) => {
+                (work.stream.clone(), Command::Continue)
+            }
+        };
+        self.submit_effect_result(work, &self.inner.runs, &to, command)
+            .await
+    }
+}
