@@ -88,6 +88,8 @@ impl App {
             }
             AnswerTarget::Interrupt(id) => {
                 let row = self.find_interrupt(caller, &id).await?;
+                // The question stays readable with its receipt when its run is past retention.
+                self.find_run(caller, &row.run_id).await?;
                 (row.run_id, row.node, Some(row.interrupt))
             }
         };
