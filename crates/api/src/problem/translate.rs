@@ -314,7 +314,7 @@ impl Problem {
             ),
             Denial::SelfApproval => (
                 "forbidden",
-                "The principal that started the run may not decide this question, nor may a delegate of that principal.",
+                "A principal that started or forked the run may not decide this question, nor may a delegate of that principal.",
             ),
             Denial::NotDelegated => (
                 "forbidden",

@@ -127,8 +127,8 @@ async fn purged_run_is_reported_as_expired_to_every_command() {
     let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
     let run = server.start("asks", &[gate]).await;
     let cookie = sign_in(&server).await;
-    let listed = server.get(&format!("/v1/host/tandem/interrupts?runId={run}"));
-    let id = listed.await.ok(200)["interrupts"][0]["interruptId"].clone();
+    let listed = format!("/v1/host/tandem/interrupts?runId={run}");
+    let id = server.get(&listed).await.ok(200)["interrupts"][0]["interruptId"].clone();
     let shown = page(&server, &cookie, &format!("/console/runs/{run}")).await;
     let form = format!("csrf={}", csrf(&shown.text));
     let cancel = format!("/v1/runs/{run}/cancel");

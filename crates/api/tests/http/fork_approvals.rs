@@ -3,8 +3,8 @@
 use crate::approvers::{accept, by_node, gate, person, send};
 use crate::test_server::{Reply, TestServer, chain};
 use serde_json::{Value, json};
-use tandem_record::{Event, Principal, StreamId};
-use tandem_store::ReadLog as _;
+use tandem_record::{Event, Principal, RunId};
+use tandem_store::PageLimit;
 
 async fn fork(server: &TestServer, key: &str, run: &str, body: Value) -> String {
     let path = format!("/v1/runs/{run}:fork");
@@ -39,8 +39,8 @@ async fn neither_owner_nor_forker_approves_a_branch() {
         denied(&by_node(&server, &fay, &branch, accept()).await);
         denied(&by_node(&server, &ina, &branch, accept()).await);
         // Through the inbox too.
-        let listed = server.get(&format!("/v1/host/tandem/interrupts?runId={branch}"));
-        let id = listed.await.ok(200)["interrupts"][0]["interruptId"].clone();
+        let listed = format!("/v1/host/tandem/interrupts?runId={branch}");
+        let id = server.get(&listed).await.ok(200)["interrupts"][0]["interruptId"].clone();
         let path = format!(
             "/v1/host/tandem/interrupts/{}:resolve",
             id.as_str().unwrap()
@@ -96,16 +96,15 @@ async fn replay_of_a_waiting_run_cannot_be_approved_and_names_its_forker() {
     let replay = fork(&server, &fay, &run, json!({"mode": "replay"})).await;
     let answered = by_node(&server, &fay, &replay, accept()).await;
     assert!(answered.status.is_client_error(), "{answered:?}");
-    let stream = StreamId::of_run(&replay.as_str().into());
-    let log = server
-        .runtime
-        .store()
-        .events(&stream, None, 1)
-        .await
-        .unwrap();
-    let first = serde_json::from_str(&log.events[0].body).unwrap();
-    let Event::RunStarted { request, .. } = first else {
-        panic!("a log begins with its start: {first:?}");
+    let limit = PageLimit {
+        events: 1,
+        bytes: 1024 * 1024,
+    };
+    let replay = RunId::from(replay);
+    let log = server.runtime.event_page(&replay, None, limit);
+    let log = log.await.unwrap().expect("the run has a log");
+    let Event::RunStarted { request, .. } = &log.events[0].event else {
+        panic!("a log begins with its start: {:?}", log.events[0]);
     };
     assert_eq!(request.owner.principal, Some(Principal::new("ina")));
     assert_eq!(request.forked_by, [Principal::new("fay")]);
