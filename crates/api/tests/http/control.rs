@@ -126,11 +126,8 @@ async fn purged_run_is_reported_as_expired_to_every_command() {
     let server = TestServer::new().await;
     let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
     let run = server.start("asks", &[gate]).await;
-    let cookie = sign_in(&server).await;
     let listed = format!("/v1/host/tandem/interrupts?runId={run}");
     let id = server.get(&listed).await.ok(200)["interrupts"][0]["interruptId"].clone();
-    let shown = page(&server, &cookie, &format!("/console/runs/{run}")).await;
-    let form = format!("csrf={}", csrf(&shown.text));
     let cancel = format!("/v1/runs/{run}/cancel");
     server.post(&cancel, json!({})).await.ok(200);
     // Past retention, then purged.
@@ -159,6 +156,9 @@ async fn purged_run_is_reported_as_expired_to_every_command() {
         let bulk = server.post("/v1/runs:bulk-cancel", json!({"runIds": [run]}));
         let bulk = bulk.await.ok(200);
         assert_eq!(bulk["results"][0]["error"]["code"], "run_expired");
+        let cookie = sign_in(&server).await;
+        let shown = page(&server, &cookie, "/console/runs").await;
+        let form = format!("csrf={}", csrf(&shown.text));
         for verb in ["cancel", "pause", "resume"] {
             let path = format!("/console/runs/{run}/{verb}");
             let headers = [
