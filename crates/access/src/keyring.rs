@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::end_signal::{EndSignal, Listeners};
 use crate::identity::{Identity, key_tenants};
 use crate::key_draft::{KeyDraft, MAX_NAME_CHARS, NewKey};
+use crate::principal_name::{PrincipalNameError, check_new_principal};
 use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
 use crate::secret::{MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use parking_lot::Mutex;
@@ -64,6 +65,8 @@ pub enum KeyError {
     /// Such a name would stand for every tenant or workspace.
     #[error("a tenant or workspace needs a name of 1 to {MAX_NAME_CHARS} characters")]
     InvalidName,
+    #[error("the name of the principal {0}")]
+    PrincipalName(#[from] PrincipalNameError),
     #[error("there is no such key")]
     NotFound,
     /// Another request with the same idempotency key made its key first.
@@ -160,6 +163,18 @@ impl Keyring {
             Err(Error::Conflict(_)) => Err(KeyError::IdempotencyKeyUsed),
             Err(Error::Fault(fault)) => Err(fault.into()),
         }
+    }
+
+    /// Refuses a new principal of a tenant whose name could pass for another one.
+    pub async fn check_new_principal(
+        &self,
+        tenant: &TenantId,
+        principal: &Principal,
+    ) -> Result<(), KeyError> {
+        let keys = self.store.list_keys(Some(tenant)).await?;
+        // Revoked keys too: what their principals decided is still read.
+        let existing = keys.iter().map(|key| &key.principal);
+        Ok(check_new_principal(principal, existing)?)
     }
 
     /// The key of a tenant that no other principal may revoke; see [`authority::protected`].
@@ -320,20 +335,6 @@ impl Keyring {
             return Err(KeyError::Inactive);
         }
         KeyDraft::rotating(old, expires_at, by, now)
-    }
-
-    /// Creates the key that [`Self::draft_rotation`] drafts.
-    pub async fn rotate(
-        &self,
-        tenant: &TenantId,
-        key_id: &str,
-        expires_at: Option<Timestamp>,
-        by: &Actor,
-        now: Timestamp,
-    ) -> Result<(KeyRecord, Secret), KeyError> {
-        let drafting = self.draft_rotation(tenant, key_id, expires_at, by, now);
-        let (draft, secret) = drafting.await?;
-        Ok((self.create(draft, None).await?, secret))
     }
 
     #[cfg(test)]

@@ -46,12 +46,8 @@ pub fn may_decide(policy: &DecisionPolicy, who: &Decider) -> DecisionAuthorizati
 
 /// Whether `who` may decide with the authority of `person`.
 fn evaluate(policy: &DecisionPolicy, who: &Decider, person: &Person) -> DecisionAuthorization {
-    let initiator = policy
-        .initiator
-        .as_ref()
-        .filter(|_| policy.no_self_approval);
-    let started_it = |p: &Person| initiator == Some(&p.principal);
-    if started_it(person) || started_it(&who.person) {
+    let started_it = |p: &Person| policy.initiators.contains(&p.principal);
+    if policy.no_self_approval && (started_it(person) || started_it(&who.person)) {
         return DecisionAuthorization::Denied(Denial::SelfApproval);
     }
     let named = policy

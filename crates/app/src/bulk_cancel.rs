@@ -44,7 +44,6 @@ impl App {
         run: &RunId,
         reason: Option<String>,
     ) -> Result<RunStatus, AppError> {
-        self.find_run(caller, run).await?;
         let cancelled = self.cancel_run(caller, run.clone(), reason, Idempotency::none());
         Ok(cancelled.await?.done().status)
     }

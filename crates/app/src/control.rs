@@ -1,7 +1,7 @@
 //! Commands to one run: cancel, pause, resume, and the delivery of an external event.
 
 use crate::app::App;
-use crate::error::{AppError, ResourceKind};
+use crate::error::AppError;
 use crate::idempotency::{Completion, Idempotency};
 use tandem_access::{Identity, Scope};
 use tandem_record::{
@@ -122,7 +122,6 @@ impl App {
         idempotency: Idempotency<DeliveredEvent>,
     ) -> Result<Completion<DeliveredEvent>, AppError> {
         caller.require_scope(Scope::ApprovalsRespond)?;
-        self.find_run(caller, &run).await?;
         let command = Command::DeliverEvent {
             event_id: event.event_id,
             event_type: event.event_type,
@@ -141,7 +140,8 @@ impl App {
             .await
     }
 
-    /// Submits a command to a run of the caller.
+    /// Submits a command to a run the caller may see. A run past retention is reported as such, like
+    /// to its readers.
     async fn submit<T: Send + 'static>(
         &self,
         caller: &Identity,
@@ -150,20 +150,13 @@ impl App {
         convert: fn(&RunId, &Reply) -> T,
         idempotency: Idempotency<T>,
     ) -> Result<Completion<T>, AppError> {
+        self.find_run(caller, &run).await?;
         let stored = idempotency.for_reply(convert);
-        let (runtime, partition, named) =
-            (self.runtime_for(caller), caller.partition(), run.clone());
+        let (runtime, partition) = (self.runtime_for(caller), caller.partition());
         let submitted = Box::pin(async move {
             let reply = runtime.submit(&partition, &run, command, stored).await?;
             Ok(convert(&run, &reply))
         });
-        match self.execute(idempotency, submitted).await {
-            // The runtime reports a missing run and a run of another owner in the same way.
-            Err(AppError::NotFound(ResourceKind::Run)) => {
-                self.find_run_or_expired(caller, &named).await?;
-                Err(AppError::NotFound(ResourceKind::Run))
-            }
-            completion => completion,
-        }
+        self.execute(idempotency, submitted).await
     }
 }

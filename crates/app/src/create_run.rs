@@ -91,6 +91,7 @@ impl CreateRun {
                 trace: self.trace,
                 memory: None,
                 forked_from: None,
+                forked_by: Vec::new(),
             },
             exclusive_scope: self.exclusive_scope,
         }

@@ -89,6 +89,8 @@ impl App {
             AnswerTarget::Interrupt(id) => {
                 let row = self.find_interrupt(caller, &id).await?;
                 let (run, node) = run_and_node(&row)?;
+                // The question stays readable with its receipt when its run is past retention.
+                self.find_run(caller, &run).await?;
                 (run, node, Some(row.interrupt))
             }
         };

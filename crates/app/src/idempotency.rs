@@ -296,7 +296,9 @@ impl App {
         idempotency: Idempotency<T>,
         value: T,
     ) -> Result<Completion<T>, AppError> {
-        if let Some(record) = idempotency.record(self, &value) {
+        if let Some(mut record) = idempotency.record(self, &value) {
+            // It may quote the request, and it is stored outside of any run.
+            record.response.body = self.runtime().redacted_json(record.response.body);
             self.runtime().store_idempotency_record(record).await?;
         }
         Ok(Completion::Done(value))

@@ -100,6 +100,9 @@ impl App {
         let new = requested.into_key(caller)?;
         let protected = keyring.protected(&new.tenant, now).await?;
         may_create_key(caller, &new, protected.as_ref())?;
+        if let Some(principal) = &new.principal {
+            keyring.check_new_principal(&new.tenant, principal).await?;
+        }
         let drafted = KeyDraft::with_new_secret(new, &by, now)?;
         self.commit_key(drafted, idempotency).await
     }

@@ -112,6 +112,7 @@ impl RegisterWebhook {
             created_by: Some(caller.principal.clone()),
             generation: 0,
             overlap_until: None,
+            earlier_overlaps: Vec::new(),
         }
     }
 }
@@ -201,7 +202,7 @@ impl App {
             .await
     }
 
-    /// Adds a new secret. The previous one still signs for a while.
+    /// Adds a new secret. Old ones still sign until their overlaps end, unless this one has none.
     pub async fn rotate_webhook(
         &self,
         caller: &Identity,
@@ -217,11 +218,13 @@ impl App {
         }
         let webhook = self.find_webhook(caller, id).await?.webhook;
         self.require_webhook_reader(caller, &webhook)?;
-        let until = (seconds > 0).then(|| self.now().plus_ms(seconds * 1000));
+        let now = self.now();
+        let until = (seconds > 0).then(|| now.plus_ms(seconds * 1000));
+        let after = webhook.rotated(until, now).map_err(WebhookError::from)?;
         let rotated = RotatedWebhook {
-            secret: webhook_sender.secret(&webhook.id, webhook.generation + 1),
-            webhook: webhook.id.clone(),
-            signs_from: until.unwrap_or_else(|| self.now()),
+            secret: webhook_sender.secret(&after.id, after.generation),
+            webhook: after.id.clone(),
+            signs_from: after.newest_signs_from(now).unwrap_or(now),
         };
         let runtime = self.runtime_for(caller);
         let rotate = |answer| async move { runtime.rotate_webhook(&webhook, until, answer).await };

@@ -111,6 +111,54 @@ fn rotated_secret_signs_with_the_old_one_during_overlap_then_alone() {
     assert_eq!(after.header("openwop-signature-next"), "");
 }
 
+#[test]
+fn every_secret_signs_until_its_own_overlap_ends() {
+    let (url, deliveries) = target();
+    let server = Server::with_seams();
+    let wanted = format!(r#"{{"url": "{url}", "events": ["run.completed"]}}"#);
+    let made = json(&server.post("/v1/webhooks", &[], &wanted));
+    let path = made["webhookId"].as_str().unwrap();
+    let path = format!("/v1/host/tandem/webhooks/{path}:rotate");
+    let rotate = |seconds: u32| {
+        let body = format!(r#"{{"overlapSeconds": {seconds}}}"#);
+        json(&server.post(&path, &[], &body))
+    };
+    let advance = |seconds: u32| {
+        let body = format!(r#"{{"advanceSeconds": {seconds}}}"#);
+        server.post("/v1/host/tandem/test/clock", &[], &body);
+    };
+    let received = || {
+        assert!(server.run(&["run", "hello"]).status.success());
+        deliveries.recv_timeout(TIMEOUT).unwrap()
+    };
+    let second = rotate(3600);
+    advance(600);
+    let third = rotate(3600);
+    let [first, second, third] =
+        [&made, &second, &third].map(|answer| answer["secret"].as_str().unwrap());
+
+    let delivery = received();
+    assert!(
+        is_signed_with(&delivery, first),
+        "its overlap has not ended"
+    );
+    let next = |secret| {
+        signature(
+            secret,
+            delivery.header("x-openwop-timestamp"),
+            &delivery.body,
+        )
+    };
+    let both = format!("{}, {}", next(second), next(third));
+    assert_eq!(delivery.header("openwop-signature-next"), both);
+    advance(3001);
+    assert!(is_signed_with(&received(), second));
+    advance(600);
+    let delivery = received();
+    assert!(is_signed_with(&delivery, third));
+    assert_eq!(delivery.header("openwop-signature-next"), "");
+}
+
 const GATED: &str = r#"{
     "id": "gated", "name": "gated", "version": "1.0",
     "nodes": [{"id": "gate", "typeId": "core.approvalGate", "name": "gate",

@@ -14,9 +14,10 @@ pub struct DecisionPolicy {
     pub roles: Vec<String>,
     /// A signed link is not enough.
     pub auth_required: bool,
-    /// The person who started the run must not decide, nor anyone on their behalf.
+    /// Those who started the run must not decide, nor anyone on their behalf.
     pub no_self_approval: bool,
-    pub initiator: Option<Principal>,
+    /// Who started the run: its owner, and who forked it or a run it comes from.
+    pub initiators: Vec<Principal>,
 }
 
 impl DecisionPolicy {

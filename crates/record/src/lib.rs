@@ -69,7 +69,7 @@ pub use user_data::{UserData, UserDataRefs};
 pub use view::{
     ArtifactView, ChildView, ClosedInterrupt, InterruptView, NodeStatus, NodeView, RunView,
 };
-pub use webhook::{Webhook, WebhookHealth};
+pub use webhook::{MAX_SIGNING_SECRETS, SecretOverlap, TooManySecrets, Webhook, WebhookHealth};
 
 pub use work::{CapKind, Work};
 

@@ -134,6 +134,10 @@ pub struct RunRequest {
     pub memory: Option<MemoryOrigin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
+    /// Who forked the run, or a run that it was forked from or is a child of. The owner stays that
+    /// of the source, so these are the others who started it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forked_by: Vec<Principal>,
 }
 
 impl RunRequest {

@@ -149,6 +149,13 @@ impl Runtime {
         };
         let source = &source.row.run_id;
         let origin = first.memory_origin();
+        let mut forked_by = first.forked_by;
+        if let Some(by) = &self.actor.principal
+            && first.owner.principal.as_ref() != Some(by)
+            && !forked_by.contains(by)
+        {
+            forked_by.push(by.clone());
+        }
         RunRequest {
             // A replay performs nothing. A branch acts for the caller.
             conformance_role: match fork_request.mode {
@@ -175,6 +182,7 @@ impl Runtime {
                 mode: fork_request.mode,
                 at: self.clock().now(),
             })),
+            forked_by,
             ..first
         }
     }

@@ -27,6 +27,7 @@ fn hook(id: &str) -> Webhook {
         created_by: None,
         generation: 0,
         overlap_until: None,
+        earlier_overlaps: Vec::new(),
     }
 }
 

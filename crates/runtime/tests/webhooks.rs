@@ -3,7 +3,8 @@
 use serde_json::json;
 use tandem_record::{Seq, TenantId, Timestamp, Webhook, WebhookId};
 use tandem_runtime::{
-    DeliveryRow, DeliveryState, MAX_WEBHOOKS, WebhookError, WebhookStatus, webhook_status,
+    DeliveryRow, DeliveryState, MAX_WEBHOOKS, Retention, WebhookError, WebhookStatus,
+    webhook_status,
 };
 use tandem_store::Outbox as _;
 use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
@@ -25,6 +26,7 @@ fn hook(id: &str, events: &[&str]) -> Webhook {
         created_by: None,
         generation: 0,
         overlap_until: None,
+        earlier_overlaps: Vec::new(),
     }
 }
 
@@ -375,4 +377,43 @@ async fn webhooks_per_tenant_are_limited() {
     let mut other = one_more;
     other.tenant = "other".into();
     subscribe(&host, other).await;
+}
+
+#[test(start_paused = true)]
+async fn delivery_whose_event_was_purged_counts_as_dropped_once() {
+    let plan = TestHostBuilder {
+        retention: Retention {
+            default_ms: HOUR,
+            ..Retention::default()
+        },
+        ..TestHostBuilder::default()
+    };
+    let host = plan.build().await;
+    let id = subscribe(&host, hook("wh-1", &["run.completed"])).await;
+    host.register(wf("flow").noop("a")).await;
+    let up_again = now(&host).plus_ms(3 * HOUR);
+    host.webhook_sender
+        .set(&id, TargetBehavior::DownUntil(up_again));
+    host.create("flow", json!({})).await;
+    host.elapse(10).await;
+    for _ in 0..4 {
+        advance_one_hour(&host).await;
+    }
+    let found = async || {
+        let found = host.runtime.webhook(&tenant(), None, &id).await;
+        found.expect("the store answers").expect("it is registered")
+    };
+    let rows = log(&host, &id).await;
+    assert_eq!(rows[0].progress.state, DeliveryState::Dead);
+    assert_eq!(
+        rows[0].progress.outcome.as_deref(),
+        Some("the event is gone")
+    );
+    assert_eq!(found().await.dropped, 1);
+    // Trying it again by hand loses nothing more.
+    let again = host.runtime.redeliver(&found().await, 1, None).await;
+    again.expect("it is in the log");
+    host.elapse(2 * HOUR).await;
+    assert_eq!(log(&host, &id).await[0].progress.state, DeliveryState::Dead);
+    assert_eq!(found().await.dropped, 1);
 }

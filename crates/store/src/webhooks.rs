@@ -45,8 +45,8 @@ pub enum WebhookChange {
         /// which removes the rows of the chunk.
         through: Option<WebhookId>,
     },
-    /// Counts deliveries as dropped that were not added because the feed was too long. No effect
-    /// when the subscription was deleted.
+    /// Counts deliveries as dropped: those that were not added because the feed was too long, or whose
+    /// event was purged. No effect when the subscription was deleted.
     Drop { webhook: WebhookId, count: u64 },
     /// Adds a delivery, due at once. No effect when the subscription was deleted.
     Deliver {
@@ -102,7 +102,8 @@ pub struct StoredWebhook {
     pub tenant: TenantId,
     pub body: String,
     pub health: Option<String>,
-    /// Deliveries removed from the bounded log before they were made, or never added to it.
+    /// Deliveries removed from the bounded log before they were made, never added to it, or without
+    /// an event to deliver.
     pub dropped: u64,
     /// It receives rows of the feed after this position: the end of the feed when it was
     /// registered.

@@ -174,6 +174,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             trace: None,
             memory: None,
             forked_from: None,
+            forked_by: Vec::new(),
         },
         exclusive_scope: false,
     }

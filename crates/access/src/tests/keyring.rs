@@ -128,10 +128,11 @@ async fn rotation_retains_the_principal_and_both_keys_work_until_revocation() {
     let (old, old_secret) = keys.mint(new, &Actor::host(), NOW).await.unwrap();
     let later = NOW.plus_ms(10);
     let until = Some(NOW.plus_ms(99_000));
-    let (fresh, fresh_secret) = keys
-        .rotate(&tenant(), &old.key_id, until, &Actor::host(), later)
+    let (draft, fresh_secret) = keys
+        .draft_rotation(&tenant(), &old.key_id, until, &Actor::host(), later)
         .await
         .unwrap();
+    let fresh = keys.create(draft, None).await.unwrap();
     assert_ne!(fresh.key_id, old.key_id);
     assert_eq!(fresh.expires_at, until);
 
@@ -166,7 +167,7 @@ async fn inactive_key_or_key_of_another_tenant_is_not_rotated() {
     let (record, _) = keys.mint(new_key("ci"), &Actor::host(), NOW).await.unwrap();
     let elsewhere = TenantId::new("tenant2");
     let rotated = keys
-        .rotate(&elsewhere, &record.key_id, None, &Actor::host(), NOW)
+        .draft_rotation(&elsewhere, &record.key_id, None, &Actor::host(), NOW)
         .await;
     assert_eq!(rotated.unwrap_err(), KeyError::NotFound);
     assert!(
@@ -180,7 +181,7 @@ async fn inactive_key_or_key_of_another_tenant_is_not_rotated() {
         .await
         .unwrap();
     let rotated = keys
-        .rotate(&tenant(), &record.key_id, None, &Actor::host(), NOW)
+        .draft_rotation(&tenant(), &record.key_id, None, &Actor::host(), NOW)
         .await;
     assert_eq!(rotated.unwrap_err(), KeyError::Inactive);
 }

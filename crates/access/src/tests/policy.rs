@@ -158,7 +158,7 @@ fn acting_for_somebody_needs_a_delegation() {
 fn self_approval_is_denied_also_through_a_delegation() {
     let policy = DecisionPolicy {
         no_self_approval: true,
-        initiator: Some(Principal::new("ina")),
+        initiators: vec![Principal::new("ina"), Principal::new("fay")],
         ..DecisionPolicy::default()
     };
     let denied = DecisionAuthorization::Denied(Denial::SelfApproval);
@@ -175,7 +175,7 @@ fn self_approval_is_denied_also_through_a_delegation() {
         assert_eq!(may_decide(&policy, &who), expected, "{who:?}");
     }
     let unknown = DecisionPolicy {
-        initiator: None,
+        initiators: Vec::new(),
         ..policy
     };
     let anybody = decider(ina(), Vec::new(), None);

@@ -274,6 +274,10 @@ impl From<WebhookError> for Problem {
             WebhookError::TooMany | WebhookError::Failed => {
                 Self::new(StatusCode::CONFLICT, "conflict", to_message(&error))
             }
+            WebhookError::TooManySecrets { next_rotation_at } => {
+                Self::new(StatusCode::CONFLICT, "conflict", to_message(&error))
+                    .with("nextRotationAt", next_rotation_at.rfc3339())
+            }
             // The application layer answers this one with the stored response.
             WebhookError::IdempotencyKeyUsed => Self::key_in_flight(),
             WebhookError::Fault(fault) => fault.into(),
@@ -289,6 +293,7 @@ impl From<KeyError> for Problem {
             KeyError::Inactive => Self::new(StatusCode::CONFLICT, "conflict", to_message(&error)),
             KeyError::AlreadyExpired => Self::invalid("/expiresAt", "is in the past"),
             KeyError::InvalidName => Self::invalid("/workspace", "must have 1 to 256 characters"),
+            KeyError::PrincipalName(why) => Self::invalid("/principal", why.to_string()),
             KeyError::WeakSecret | KeyError::UnusableSecret => Self::internal(&error),
             KeyError::Fault(fault) => fault.into(),
         }
@@ -309,7 +314,7 @@ impl Problem {
             ),
             Denial::SelfApproval => (
                 "forbidden",
-                "The principal that started the run may not decide this question, nor may a delegate of that principal.",
+                "A principal that started or forked the run may not decide this question, nor may a delegate of that principal.",
             ),
             Denial::NotDelegated => (
                 "forbidden",

@@ -135,7 +135,7 @@ async fn item(api: &ApiState, subscription: &Subscription) -> Result<Value, Prob
         item["suspended"] = json!(sender.suspended);
         item["secretFingerprint"] = json!(sender.secret_fingerprint);
     }
-    if let Some(until) = webhook.overlap_until.filter(|until| *until > now) {
+    if let Some(until) = webhook.newest_signs_from(now) {
         item["signsFrom"] = json!(rfc3339(until));
     }
     Ok(item)

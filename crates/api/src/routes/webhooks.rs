@@ -39,7 +39,8 @@ pub(super) struct WebhookRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RotateWebhook)]
 pub(super) struct Rotation {
-    /// How long deliveries are still signed with the old secret; a day when left out.
+    /// How long deliveries are still signed with the old secret; a day when left out. 0 ends all old
+    /// secrets at once.
     #[serde(default)]
     overlap_seconds: Option<u64>,
 }

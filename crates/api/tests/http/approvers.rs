@@ -9,12 +9,12 @@ use tandem_record::{Principal, TenantId};
 const GROUPS: &str = "/v1/host/tandem/groups";
 const DELEGATIONS: &str = "/v1/host/tandem/delegations";
 
-fn gate(config: Value) -> Value {
+pub(crate) fn gate(config: Value) -> Value {
     json!({"id": "gate", "typeId": "core.approvalGate", "config": config})
 }
 
 /// A key of a person.
-async fn person(server: &TestServer, name: &str, roles: &[&str]) -> String {
+pub(crate) async fn person(server: &TestServer, name: &str, roles: &[&str]) -> String {
     let scopes = [Scope::ApprovalsRespond, Scope::RunsRead, Scope::RunsCreate];
     let new = NewKey {
         principal: Some(Principal::new(name)),
@@ -24,17 +24,23 @@ async fn person(server: &TestServer, name: &str, roles: &[&str]) -> String {
     server.mint(new).await
 }
 
-async fn send(server: &TestServer, key: &str, method: &str, path: &str, body: Value) -> Reply {
+pub(crate) async fn send(
+    server: &TestServer,
+    key: &str,
+    method: &str,
+    path: &str,
+    body: Value,
+) -> Reply {
     server
         .call_as(key, method, path, &[], body.to_string())
         .await
 }
 
-fn accept() -> Value {
+pub(crate) fn accept() -> Value {
     json!({"resumeValue": {"action": "accept"}})
 }
 
-async fn by_node(server: &TestServer, key: &str, run: &str, body: Value) -> Reply {
+pub(crate) async fn by_node(server: &TestServer, key: &str, run: &str, body: Value) -> Reply {
     let path = format!("/v1/runs/{run}/interrupts/gate");
     send(server, key, "POST", &path, body).await
 }

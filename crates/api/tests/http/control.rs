@@ -1,5 +1,6 @@
 //! Cancel, pause, resume, bulk cancel, and the verbs in paths.
 
+use crate::console::{csrf, page, sign_in};
 use crate::test_server::{TestServer, hour, noop};
 use serde_json::json;
 
@@ -118,6 +119,57 @@ async fn bulk_cancel_answers_for_each_id_in_order() {
     }
     let over = server.post(path, json!({"runIds": vec!["r"; 101]})).await;
     assert_eq!(over.json()["details"]["maxRunIds"], 100);
+}
+
+#[tokio::test]
+async fn purged_run_is_reported_as_expired_to_every_command() {
+    let server = TestServer::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "config": {}});
+    let run = server.start("asks", &[gate]).await;
+    let listed = format!("/v1/host/tandem/interrupts?runId={run}");
+    let id = server.get(&listed).await.ok(200)["interrupts"][0]["interruptId"].clone();
+    let cancel = format!("/v1/runs/{run}/cancel");
+    server.post(&cancel, json!({})).await.ok(200);
+    // Past retention, then purged.
+    for days in [31, 1] {
+        server.advance(days * 24 * 3600).await;
+        server
+            .get(&format!("/v1/runs/{run}"))
+            .await
+            .refused(410, "run_expired");
+        let resolve = format!(
+            "/v1/host/tandem/interrupts/{}:resolve",
+            id.as_str().unwrap()
+        );
+        let answer = json!({"resumeValue": {"action": "accept"}});
+        for (path, body) in [
+            (cancel.clone(), json!({})),
+            (format!("/v1/runs/{run}:pause"), json!({})),
+            (format!("/v1/runs/{run}:resume"), json!({})),
+            (format!("/v1/runs/{run}/interrupts/gate"), answer.clone()),
+            (resolve, answer),
+        ] {
+            let reply = server.post(&path, body).await;
+            assert_eq!(reply.status.as_u16(), 410, "{path}: {reply:?}");
+            reply.refused(410, "run_expired");
+        }
+        let bulk = server.post("/v1/runs:bulk-cancel", json!({"runIds": [run]}));
+        let bulk = bulk.await.ok(200);
+        assert_eq!(bulk["results"][0]["error"]["code"], "run_expired");
+        let cookie = sign_in(&server).await;
+        let shown = page(&server, &cookie, "/console/runs").await;
+        let form = format!("csrf={}", csrf(&shown.text));
+        for verb in ["cancel", "pause", "resume"] {
+            let path = format!("/console/runs/{run}/{verb}");
+            let headers = [
+                ("cookie", cookie.as_str()),
+                ("host", "t"),
+                ("origin", "http://t"),
+            ];
+            let reply = server.call_as("", "POST", &path, &headers, form.clone());
+            assert_eq!(reply.await.status.as_u16(), 410, "{path}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -438,3 +438,29 @@ async fn principal_of_the_protected_key_is_named_by_itself_only() {
     let revoked = revoke(&server, successor, &first.key_id).await;
     assert_eq!(revoked.status.as_u16(), 204);
 }
+
+#[tokio::test]
+async fn new_principal_cannot_look_like_another() {
+    let server = TestServer::new().await;
+    let named = |name: &str| json!({"name": "x", "scopes": ["runs:read"], "principal": name});
+    server.post(KEYS, named("ana")).await.ok(201);
+    for (name, why) in [
+        ("Ana", "looks like \\\"ana\\\""),
+        ("an\u{430}", "one script"),
+        ("ana\u{200b}", "invisible"),
+        (" ana", "single spaces"),
+    ] {
+        let refused = server.post(KEYS, named(name)).await;
+        assert!(refused.text.contains(why), "{name:?}: {refused:?}");
+        let details = refused.refused(400, "validation_error");
+        assert_eq!(details["errors"][0]["path"], "/principal");
+    }
+    for name in [
+        "ana",
+        "ana maria",
+        "ana@example.com",
+        "\u{430}\u{43d}\u{43d}\u{430}",
+    ] {
+        server.post(KEYS, named(name)).await.ok(201);
+    }
+}

@@ -221,3 +221,18 @@ async fn stored_refusal_repeats_no_secret() {
         assert!(!refused.text.contains(SECRET), "{refused:?}");
     }
 }
+
+#[tokio::test]
+async fn stored_answer_to_a_bulk_cancel_holds_no_secret() {
+    let server = server().await;
+    let body = json!({"runIds": [format!("run-{SECRET}")]});
+    let key = [("idempotency-key", "b1")];
+    let path = "/v1/runs:bulk-cancel";
+    server.post_with(path, body.clone(), &key).await.ok(200);
+    let again = server.post_with(path, body, &key).await;
+    assert_eq!(again.header("openwop-idempotent-replay"), "true");
+    assert!(!again.text.contains(SECRET), "{again:?}");
+    let results = &again.ok(200)["results"];
+    assert_eq!(results[0]["runId"], "run-[REDACTED:billing]");
+    assert_eq!(results[0]["error"]["code"], "not_found");
+}

@@ -11,6 +11,7 @@ mod control;
 mod decisions;
 mod discovery;
 mod escalation;
+mod fork_approvals;
 mod forks;
 mod host_options;
 mod idempotency;

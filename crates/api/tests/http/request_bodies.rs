@@ -281,3 +281,58 @@ async fn concurrent_first_puts_create_one_document() {
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
 }
+
+#[tokio::test]
+async fn options_out_of_range_are_refused_with_their_path_and_large_ones_are_capped() {
+    let server = TestServer::new().await;
+    let run = server.start("w", &[noop("a")]).await;
+    let fork = format!("/v1/runs/{run}:fork");
+    let bounds = [
+        "recursionLimit",
+        "runTimeoutMs",
+        "maxLoopIterations",
+        "maxTokens",
+    ];
+    let wrong = [
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!("9"),
+        Value::Null,
+    ];
+    let bounds = bounds
+        .iter()
+        .flat_map(|key| wrong.iter().map(move |value| (*key, value)));
+    let (low, high, empty) = (json!(-0.1), json!(2.1), json!(""));
+    let others = [
+        ("temperature", &low),
+        ("temperature", &high),
+        ("escalationThreshold", &low),
+        ("escalationThreshold", &high),
+        ("model", &empty),
+        ("ai.model", &empty),
+    ];
+    for (key, value) in bounds.chain(others) {
+        let options = json!({"configurable": {key: value}});
+        let mut create = options.clone();
+        create["workflowId"] = json!("w");
+        let branch = json!({"mode": "branch", "fromSeq": 0, "runOptionsOverlay": options});
+        for (path, body, below) in [
+            ("/v1/runs", create, ""),
+            (&fork, branch, "/runOptionsOverlay"),
+        ] {
+            let details = server
+                .post(path, body)
+                .await
+                .refused(400, "validation_error");
+            let place = format!("{below}/configurable/{key}");
+            assert_eq!(details["errors"][0]["path"], place, "{key} {value}");
+        }
+    }
+    // Above the host's limits: accepted, and the limits apply.
+    let large = json!({"recursionLimit": 1_000_000_000, "runTimeoutMs": 1_000_000_000_000_000_u64,
+        "maxLoopIterations": 1_000_000});
+    let body = json!({"workflowId": "w", "configurable": large});
+    server.post("/v1/runs", body).await.ok(201);
+}

@@ -313,6 +313,36 @@ async fn rotation_returns_next_secret_and_its_start() {
 }
 
 #[tokio::test]
+async fn fourth_secret_waits_until_an_overlap_ends() {
+    let server = TestServer::new().await;
+    let made = server.post(HOOKS, new_webhook()).await.ok(201);
+    let path = format!("{OWN}/{}", id(&made));
+    let rotate = async |seconds: u64| {
+        let body = json!({"overlapSeconds": seconds});
+        server.post(&format!("{path}:rotate"), body).await
+    };
+    let first = rotate(600).await.ok(201);
+    let second = rotate(60).await.ok(201);
+    assert_eq!(
+        second["signsFrom"], first["signsFrom"],
+        "the oldest secret signs as long as was promised"
+    );
+    let read = server.get(&path).await.ok(200);
+    assert_eq!(read["signsFrom"], second["signsFrom"]);
+    let refused = rotate(60).await;
+    assert!(refused.text.contains("overlapSeconds 0"), "{refused:?}");
+    let details = refused.refused(409, "conflict");
+    assert!(details["nextRotationAt"].as_str() < first["signsFrom"].as_str());
+    server.advance(61).await;
+    rotate(60).await.ok(201);
+    rotate(60).await.refused(409, "conflict");
+    // For a secret that leaked: no old secret signs any more.
+    let last = rotate(0).await.ok(201);
+    assert_eq!(last["secret"], format!("secret 4 of {}", id(&made)));
+    assert!(server.get(&path).await.ok(200).get("signsFrom").is_none());
+}
+
+#[tokio::test]
 async fn console_shows_deliveries_and_redelivers() {
     let server = TestServer::new().await;
     let cookie = sign_in(&server).await;

@@ -184,7 +184,7 @@ impl InterruptSettings {
         }
     }
 
-    pub(crate) fn policy(&self, level: u32, initiator: Option<&Principal>) -> DecisionPolicy {
+    pub(crate) fn policy(&self, level: u32, initiators: Vec<Principal>) -> DecisionPolicy {
         let deciders = self.deciders(level);
         DecisionPolicy {
             approvers: deciders.approvers.clone(),
@@ -192,13 +192,13 @@ impl InterruptSettings {
             roles: deciders.roles.clone(),
             auth_required: self.auth_required,
             no_self_approval: self.no_self_approval,
-            initiator: initiator.cloned(),
+            initiators,
         }
     }
 
     /// Whether the identity of the decider ever matters.
     pub(super) fn restricts_deciders(&self) -> bool {
-        self.policy(0, None).requires_identity()
+        self.policy(0, Vec::new()).requires_identity()
             || matches!(self.on_timeout, OnTimeout::Escalate(_))
     }
 

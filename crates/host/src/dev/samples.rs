@@ -111,6 +111,7 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             trace: None,
             memory: None,
             forked_from: None,
+            forked_by: Vec::new(),
         },
     }
 }

@@ -54,16 +54,21 @@ impl HttpWebhookSender {
             let secret = self.keys.secret(&hook.id, generation);
             signature(secret.expose(), &time, body)
         };
-        let overlap = hook.overlap_until.is_some_and(|at| at > delivery.sent_at);
-        let signing = hook.generation.saturating_sub(u32::from(overlap));
+        // Oldest first: each secret signs until the end that its owner was told.
+        let mut signatures = hook
+            .signing_generations(delivery.sent_at)
+            .into_iter()
+            .map(sign);
+        let first = signatures.next().expect("the newest secret always signs");
+        let next: Vec<String> = signatures.collect();
         let mut headers = webhook::headers(&webhook::DeliveryHeaders {
             webhook: hook.id.as_str(),
             event_type: project::event_type(&delivery.recorded.event),
             timestamp: &time,
-            signature: &sign(signing),
+            signature: &first,
         });
-        if overlap {
-            headers.push((webhook::NEXT_SIGNATURE, sign(hook.generation)));
+        if !next.is_empty() {
+            headers.push((webhook::NEXT_SIGNATURE, next.join(", ")));
         }
         // The same for every attempt, so that receivers can detect repetitions.
         headers.push(("Idempotency-Key", delivery.id()));

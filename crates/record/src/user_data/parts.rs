@@ -39,6 +39,7 @@ pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut UserDataRefs<
         trace,
         memory: _,
         forked_from: _,
+        forked_by: _,
         conformance_role: _,
         execution_model: _,
     } = request;

@@ -51,6 +51,13 @@ pub(super) async fn attempt(
     })
 }
 
+/// Whether a delivery is lost with this attempt: its event was purged before the delivery was made.
+/// One that is redelivered by hand was made or counted before.
+pub(super) fn loses_delivery(row: &DeliveryRow, attempt: &Attempt) -> bool {
+    let redelivered = row.progress.attempts == 0 && row.progress.last_at.is_some();
+    matches!(attempt, Attempt::NothingToDeliver(_)) && !redelivered
+}
+
 /// Progress of a delivery after an attempt.
 pub(super) fn progress_after(
     row: &DeliveryRow,

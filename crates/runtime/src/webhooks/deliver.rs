@@ -2,7 +2,7 @@
 //! concurrently if they belong to different runs and the target is healthy; otherwise one at a
 //! time. Every attempt is recorded before the next begins.
 
-use super::attempt::{Attempt, attempt, given_up, progress_after, record_attempt};
+use super::attempt::{Attempt, attempt, given_up, loses_delivery, progress_after, record_attempt};
 use super::health::{self, MAX_AGE_MS};
 use super::leased_entry::{Backoff, LeasedEntry};
 use super::{KIND, Subscription, entry, entry_id};
@@ -191,7 +191,7 @@ impl DeliveryWorker {
                 });
             }
         }
-        let (mut made, mut missed, mut store_fault) = (0, 0, None);
+        let (mut made, mut missed, mut lost, mut store_fault) = (0, 0, 0, None);
         while let Some(finished) = under_way.join_next().await {
             let (row, attempted) = finished.map_err(|died| {
                 self.runtime.inner.metrics.panics.inc();
@@ -201,6 +201,7 @@ impl DeliveryWorker {
                 Ok(attempt) => {
                     made += usize::from(matches!(attempt, Attempt::Delivered(_)));
                     missed += usize::from(matches!(attempt, Attempt::Failed(_)));
+                    lost += u64::from(loses_delivery(&row, &attempt));
                     let progress = progress_after(&row, attempt, now);
                     changes.push(record_attempt(&self.runtime, row, progress));
                 }
@@ -210,6 +211,12 @@ impl DeliveryWorker {
         }
         if let Some(fault) = store_fault.filter(|_| changes.is_empty()) {
             return Err(fault);
+        }
+        if lost > 0 {
+            changes.push(WebhookChange::Drop {
+                webhook: self.webhook.clone(),
+                count: lost,
+            });
         }
         // A round is one health check of the target: it is down when no delivery succeeded.
         let health = match (made, missed) {

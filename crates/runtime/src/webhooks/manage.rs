@@ -5,7 +5,10 @@ use super::{Subscription, WebhookSender, entry_id, wake};
 use crate::runtime::Runtime;
 use serde_json::json;
 use std::sync::Arc;
-use tandem_record::{Object, TenantId, Timestamp, Webhook, WebhookId, WorkspaceId};
+use tandem_record::{
+    MAX_SIGNING_SECRETS, Object, TenantId, Timestamp, TooManySecrets, Webhook, WebhookId,
+    WorkspaceId,
+};
 use tandem_store::{
     AuditDraft, Commit, CommitGuard, Conflict, DeliveryListing, DeliveryProgress, DeliveryState,
     Error, Fault, IdempotencyRecord, OutboxChange, WebhookChange,
@@ -24,11 +27,25 @@ pub enum WebhookError {
     TooMany,
     #[error("the webhook failed too often; register it anew")]
     Failed,
+    /// As many secrets sign as may.
+    #[error(
+        "{MAX_SIGNING_SECRETS} secrets of the webhook sign already; rotate again from {} on, or with \
+         overlapSeconds 0, which ends all old secrets at once", .next_rotation_at.rfc3339()
+    )]
+    TooManySecrets { next_rotation_at: Timestamp },
     /// The key was used in the meantime; the stored response is the response.
     #[error("the request was answered before")]
     IdempotencyKeyUsed,
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl From<TooManySecrets> for WebhookError {
+    fn from(refused: TooManySecrets) -> Self {
+        Self::TooManySecrets {
+            next_rotation_at: refused.next_rotation_at,
+        }
+    }
 }
 
 impl Runtime {
@@ -61,7 +78,8 @@ impl Runtime {
             .await
     }
 
-    /// Adds the secret after that of `webhook`. Until `overlap_until` the previous one still signs.
+    /// Adds the secret after that of `webhook`. Until `overlap_until` the previous one still signs;
+    /// without it no old secret signs any more. Earlier overlaps end when they were promised to.
     /// Of two concurrent rotations of the same secret one succeeds, so that the other cannot shorten
     /// or extend its overlap.
     pub async fn rotate_webhook(
@@ -76,11 +94,7 @@ impl Runtime {
         if current.generation != webhook.generation {
             return Err(changed_meanwhile(webhook));
         }
-        let rotated = Webhook {
-            generation: current.generation + 1,
-            overlap_until,
-            ..current
-        };
+        let rotated = current.rotated(overlap_until, self.clock().now())?;
         // A webhook rotated or deleted from here on must not be overwritten or restored.
         let guard = CommitGuard::WebhookUnchanged {
             webhook: webhook.id.clone(),

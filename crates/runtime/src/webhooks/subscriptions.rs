@@ -18,7 +18,8 @@ const MAX_TENANTS: usize = 1024;
 pub struct Subscription {
     pub webhook: Webhook,
     pub health: WebhookHealth,
-    /// Deliveries that were given up to bound the log, before they were made.
+    /// Deliveries that were given up before they were made: to bound the log, or because their event
+    /// was purged.
     pub dropped: u64,
     /// It receives rows of its tenant's feed after this position.
     pub(super) feed_start: u64,

@@ -195,6 +195,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
         trace: None,
         memory: None,
         forked_from: None,
+        forked_by: Vec::new(),
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) async fn register(runtime: &Runtime) {
         created_by: None,
         generation: 0,
         overlap_until: None,
+        earlier_overlaps: Vec::new(),
     };
     while runtime.register_webhook(&webhook, None).await.is_err() {
         tokio::task::yield_now().await;

@@ -215,7 +215,9 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
         models_document(models, &mut out);
     }
     if host.tools {
-        // This host calls tools of other servers; it is not an MCP server itself.
+        // This host calls tools of other servers; it is not an MCP server itself. `serverUrls` is always
+        // there because the protocol's MCP chapter (M-14) wins over the published schema, which does not
+        // have it yet; the contract test removes it before it validates.
         let mounted: [&str; 0] = [];
         out.set("mcp", json!({"supported": true, "serverUrls": mounted}));
     }

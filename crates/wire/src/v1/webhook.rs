@@ -49,7 +49,7 @@ pub fn headers(stamp: &DeliveryHeaders<'_>) -> Vec<(&'static str, String)> {
 
 pub const SIGNATURE_ALGORITHM: &str = "v1";
 
-/// The signature with the next secret, while a secret is being rotated.
+/// The signatures with the secrets to come, oldest first, while secrets are being rotated.
 pub const NEXT_SIGNATURE: &str = "OpenWOP-Signature-Next";
 
 /// Whether a text has the shape of an event name: words joined by dots. The protocol may add names,

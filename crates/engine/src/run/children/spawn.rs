@@ -240,6 +240,7 @@ impl DecisionDraft<'_> {
                 trace: request.trace.clone(),
                 memory: Some(memory),
                 forked_from: None,
+                forked_by: request.forked_by.clone(),
             },
         };
         let admitted = self.admit_inputs(size);

@@ -64,6 +64,7 @@ fn depth(value: &Value) -> usize {
 fn check_reserved(key: &str, value: &Value) -> Option<&'static str> {
     let number_in = |low: f64, high: f64| value.as_f64().is_some_and(|n| n >= low && n <= high);
     let ok = match key {
+        // No upper end: a value above the host's limit is valid and means that limit.
         "recursionLimit" | "runTimeoutMs" | "maxLoopIterations" | "maxTokens" => {
             let wrong = value.as_u64().is_none_or(|n| n < 1);
             return wrong.then_some("must be a whole number of at least 1");
@@ -72,7 +73,10 @@ fn check_reserved(key: &str, value: &Value) -> Option<&'static str> {
         "escalationThreshold" => {
             return (!number_in(0.0, 1.0)).then_some("must be a number from 0 to 1");
         }
-        "model" | "ai.provider" | "ai.model" | "ai.credentialRef" => value.is_string(),
+        "model" | "ai.provider" | "ai.model" | "ai.credentialRef" => {
+            let wrong = value.as_str().is_none_or(str::is_empty);
+            return wrong.then_some("must be a text of at least one character");
+        }
         "promptOverrides" => value
             .as_object()
             .is_some_and(|m| m.values().all(Value::is_string)),

@@ -88,11 +88,13 @@ impl Run {
 
     pub(in crate::run) fn policy_at(&self, ix: usize, open: &Suspension) -> DecisionPolicy {
         let request = self.started_request();
-        let initiator = request.and_then(|r| r.owner.principal.as_ref());
+        let owner = request.and_then(|r| r.owner.principal.as_ref());
+        let forked_by = request.into_iter().flat_map(|r| &r.forked_by);
+        let initiators = owner.into_iter().chain(forked_by).cloned().collect();
         let asking = self.def.nodes[ix].kind.interrupt_settings();
         asking
             .filter(|_| open.mirrors.is_none())
-            .map(|asking| asking.policy(open.level, initiator))
+            .map(|asking| asking.policy(open.level, initiators))
             .unwrap_or_default()
     }
 

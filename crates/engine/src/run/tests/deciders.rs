@@ -55,7 +55,7 @@ fn decision_policy_is_readable_from_the_run() {
     assert_eq!(policy.groups, ["desk", "leads"]);
     assert_eq!(policy.roles, ["clerk"]);
     assert!(policy.auth_required && policy.no_self_approval);
-    assert_eq!(policy.initiator, Some(Principal::new("ina")));
+    assert_eq!(policy.initiators, [Principal::new("ina")]);
     let data = &run.run().open_questions()[0].interrupt.data;
     assert_eq!(data["approverGroupRefs"], json!(["desk", "leads"]));
     run.when(answer("gate", json!({"action": "accept"})));

@@ -105,6 +105,7 @@ impl RunHarness {
                 trace: None,
                 memory: None,
                 forked_from: None,
+                forked_by: Vec::new(),
             },
             run: None,
             log: Vec::new(),

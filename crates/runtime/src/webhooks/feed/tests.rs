@@ -19,6 +19,7 @@ fn subscription(events: &[&str]) -> Subscription {
             created_by: None,
             generation: 0,
             overlap_until: None,
+            earlier_overlaps: Vec::new(),
         },
         health: WebhookHealth::default(),
         dropped: 0,
