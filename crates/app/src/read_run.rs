@@ -182,6 +182,31 @@ impl App {
         Ok(())
     }
 
+    /// The newest events up to `head` of a run the caller may see, oldest first. They are fewer than
+    /// `limit.events` if those are too many bytes; the newest event is always among them.
+    pub async fn read_newest_events(
+        &self,
+        run: &RunId,
+        head: Seq,
+        limit: PageLimit,
+    ) -> Result<Vec<RecordedEvent>, AppError> {
+        let mut events = limit.events;
+        loop {
+            let omitted = (head.0 + 1).saturating_sub(events as u64);
+            let after = omitted.checked_sub(1).map(Seq);
+            let limit = PageLimit { events, ..limit };
+            let page = self.runtime().event_page(run, after, limit).await?;
+            let mut found = page.map(|page| page.events).unwrap_or_default();
+            let is_complete = found.last().is_none_or(|last| last.seq >= head);
+            if is_complete || events <= 1 {
+                found.retain(|event| event.seq <= head);
+                return Ok(found);
+            }
+            // A log is read forwards only, so the start is moved until the rest fits.
+            events /= 2;
+        }
+    }
+
     /// One page of the log of a run the caller may see.
     pub async fn read_events(
         &self,

@@ -1,8 +1,8 @@
 //! Which connections are closed when others need their place.
 //!
 //! A connection with an authenticated request in progress is kept, unless its body is overdue. Unauthenticated
-//! connections go first, then waiting ones of the tenant that has the most, so that a peer that opens
-//! many connections evicts its own. A few unauthenticated connections are spared, because every new one needs
+//! connections go first, the oldest before others. Then waiting ones of the tenant that has the most go, so that
+//! a tenant that opens many connections evicts its own. A few unauthenticated connections are spared, because every new one needs
 //! time to send its first request.
 
 use super::phase::{Connection, Phase};
@@ -23,21 +23,18 @@ const SHARE_UNAUTHENTICATED: usize = 16;
 /// In the order of eviction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    IncompleteHeaders,
-    Idle,
-    IncompleteBody,
-    /// The peer does not read the response.
-    Unread,
+    /// New, idle, with an incomplete body or an unread response.
+    Unauthenticated,
     /// Between two requests of a known caller.
-    AuthenticatedIdle,
-    AuthenticatedBodyOverdue,
+    Idle,
+    BodyOverdue,
 }
 
 /// A connection that may be closed.
 pub(super) struct Candidate {
     rank: Rank,
     /// How many connections its tenant has.
-    of_tenant: usize,
+    of_tenant: Option<usize>,
     observed: ObservedState,
 }
 
@@ -56,23 +53,23 @@ impl Candidate {
         let rank = match phase {
             Phase::Closed => return None,
             _ if blocked && has_place => return None,
-            _ if blocked => Rank::Unread,
-            Phase::Header if of_tenant.is_none() => Rank::IncompleteHeaders,
-            Phase::Idle if of_tenant.is_none() => Rank::Idle,
-            Phase::Header | Phase::Idle => Rank::AuthenticatedIdle,
-            Phase::Body if !has_place => Rank::IncompleteBody,
-            Phase::Body if waited > BODY_OVERDUE => Rank::AuthenticatedBodyOverdue,
+            _ if blocked => Rank::Unauthenticated,
+            Phase::Header | Phase::Idle if of_tenant.is_none() => Rank::Unauthenticated,
+            Phase::Header | Phase::Idle => Rank::Idle,
+            Phase::Body if !has_place => Rank::Unauthenticated,
+            Phase::Body if waited > BODY_OVERDUE => Rank::BodyOverdue,
             Phase::Body | Phase::Response => return None,
         };
         Some(Self {
             rank,
-            of_tenant: of_tenant.unwrap_or(0),
+            // Unauthenticated ones go by age alone.
+            of_tenant: of_tenant.filter(|_| rank != Rank::Unauthenticated),
             observed: ObservedState { since, id, phase },
         })
     }
 
     fn is_unauthenticated(&self) -> bool {
-        self.rank < Rank::AuthenticatedIdle
+        self.rank == Rank::Unauthenticated
     }
 }
 

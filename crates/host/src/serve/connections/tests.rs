@@ -41,7 +41,7 @@ fn wait_2_ms() {
 }
 
 #[test]
-fn incomplete_headers_are_evicted_before_idle_and_requests_never() {
+fn connection_that_waits_longest_is_evicted_and_requests_never_are() {
     let table = table(3, 3);
     let busy = admit(&table, LOCAL).unwrap();
     assert!(busy.connection.begin(false));
@@ -50,11 +50,11 @@ fn incomplete_headers_are_evicted_before_idle_and_requests_never() {
     idle.connection.response_sent();
     wait_2_ms();
     let half = admit(&table, LOCAL).unwrap();
-    let fourth = admit(&table, LOCAL).expect("there is room");
-    assert!(is_closed(&half) && !is_closed(&idle) && !is_closed(&busy));
+    let fourth = admit(&table, LOCAL).expect("the idle connection is evicted");
+    assert!(is_closed(&idle) && !is_closed(&half) && !is_closed(&busy));
     assert!(fourth.connection.begin(false));
-    let fifth = admit(&table, LOCAL).expect("the idle connection is evicted");
-    assert!(is_closed(&idle) && !is_closed(&busy));
+    let fifth = admit(&table, LOCAL).expect("the incomplete request is evicted");
+    assert!(is_closed(&half) && !is_closed(&busy));
     assert!(fifth.connection.begin(false));
     assert!(admit(&table, LOCAL).is_none(), "all have requests");
     assert_eq!(table.count(), 3);
@@ -124,7 +124,8 @@ fn keys_of_one_tenant_with_unfinished_bodies_leave_connections_to_other_tenants(
             accepted
         })
         .collect();
-    assert_eq!(accepted.iter().filter(|accepted| **accepted).count(), 8);
+    let count = accepted.iter().filter(|accepted| **accepted).count();
+    assert_eq!(count, 7, "one of eight is left for a further key");
     let quiet = admit_many(&table, 4);
     for (slot, key) in quiet.iter().zip(["b1", "b1", "b2", "c1"]) {
         assert_eq!(begin_body(slot, key), Ok(()), "{key}");
@@ -188,10 +189,12 @@ fn unauthenticated_connections_are_evicted_first() {
     let unread = admit(&table, LOCAL).unwrap();
     assert!(unread.connection.begin(false));
     unread.connection.write_blocked();
+    wait_2_ms();
     let body = admit(&table, LOCAL).unwrap();
     assert!(body.connection.begin(true));
+    wait_2_ms();
     let half = admit(&table, LOCAL).unwrap();
-    for evicted in [&half, &body, &unread, &known] {
+    for evicted in [&unread, &body, &half, &known] {
         assert!(!is_closed(evicted));
         let new = admit(&table, LOCAL).expect("one is evicted");
         assert!(is_closed(evicted));
@@ -241,7 +244,7 @@ fn overdue_connections_are_closed() {
 fn dropped_slot_is_released() {
     let table = table(1, 1);
     let slot = admit(&table, FAR).unwrap();
-    assert!(slot.connection.begin(true));
+    assert!(slot.connection.begin(false));
     assert!(admit(&table, FAR).is_none());
     drop(slot);
     assert!(admit(&table, FAR).is_some());
