@@ -21,7 +21,7 @@ use tandem_record::{DrainPolicy, RunId};
 /// Events shown at first; the rest of a long log can be downloaded.
 const SHOWN_EVENTS: PageLimit = PageLimit {
     events: 500,
-    bytes: 1024 * 1024,
+    bytes: 4 * 1024 * 1024,
 };
 
 pub(super) async fn show(

@@ -27,6 +27,8 @@ async fn run_with_large_values(
     let inputs = json!({"v": "x".repeat(kib * KIB)});
     let created = server.post("/v1/runs", json!({"workflowId": "large", "inputs": inputs}));
     let created = created.await.ok(201);
+    // Decisions about large values are continued by another.
+    server.advance(0).await;
     created["runId"].as_str().unwrap().to_owned()
 }
 
@@ -94,6 +96,8 @@ async fn memory_page_continues_after_an_entry_that_was_deleted() {
     let last: usize = shown.last().unwrap()[1..].parse().unwrap();
     assert!((1..20).contains(&last), "{shown:?}");
     server.advance(3_601).await;
+    let ended = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(ended["status"], "completed", "{}", ended["error"]);
     let next = first["nextCursor"].as_str().unwrap();
     let second = server.get(&format!("{path}?cursor={next}")).await.ok(200);
     let rest = keys(&second);
