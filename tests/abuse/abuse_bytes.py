@@ -12,6 +12,7 @@ from pathlib import Path
 from host import KEY, Host, chain, eventually, node, workflow
 
 MIB = 1024 * 1024
+OTHER = "key-of-another-tenant-0123456789"
 INPUT = "x" * 900_000
 # A quarter of the default, so that a check takes only seconds in any build.
 STATE = str(16 * MIB)
@@ -168,18 +169,86 @@ def check_hundred_readers_that_do_not_read_use_bounded_memory(binary):
                     reader.close()
 
 
+def check_fifty_readers_of_pages_that_do_not_read_use_bounded_memory(binary):
+    nodes = [node(f"n{i}", "core.noop", {"v": bound("v")}) for i in range(12)]
+    long = chain("long", *nodes, variables=[{"name": "v", "type": "string"}])
+    notes = [node(f"m{i}", "vendor.tandem.memory", action="put", key=f"k{i}", valueFrom="v") for i in range(200)]
+    noting = chain("noting", *notes, variables=[{"name": "v", "type": "string"}])
+    asking = chain("asking", node("ask", "core.approvalGate", {"artifactData": bound("v")}, title="May I?"),
+                   variables=[{"name": "v", "type": "string"}])
+    settings = {"TANDEM_WRITE_TIMEOUT_SECONDS": "10", "TANDEM_TENANT2_API_KEY": OTHER}
+    with HostUnderAttack(binary, long, noting, asking, **settings) as attacked:
+        host = attacked.host
+        run, noted = host.create("long", {"v": INPUT}), host.create("noting", {"v": "x" * 60_000})
+        asked = [host.create("asking", {"v": INPUT}) for _ in range(12)]
+        host.ended(run, 60)
+        host.ended(noted, 60)
+        for one in asked:
+            host.reaches(one, "waiting-approval")
+        question = host.get(f"/v1/host/tandem/interrupts?runId={asked[0]}")["interrupts"][0]["interruptId"]
+        cookie = {"Cookie": signed_in(host), "Accept": "text/html"}
+        paths = [(f"/v1/host/tandem/runs/{noted}/memory", bearer("application/json")), ("/console/inbox", cookie),
+                 (f"/console/inbox/{question}", cookie), (f"/console/runs/{run}", cookie),
+                 (f"/console/runs/{run}/at/20", cookie), (f"/console/runs/{noted}/at/400", cookie)]
+        for path, headers in paths:
+            # What is built once stays with the allocator.
+            reply = host.call("GET", path, headers=headers, key=None, timeout=60)
+            assert reply.status == 200, reply
+            assert len(reply.raw) < 4 * MIB, f"{path}: {len(reply.raw)} bytes"
+        before = resident(host)
+        for path, headers in paths:
+            readers = [send_unread(host, path, headers) for _ in range(50)]
+            try:
+                waited = create_times(host, 50)
+                settled(host)
+                grew = (resident(host) - before) / MIB
+                assert grew < 300, f"50 readers of {path} cost {grew:.0f} MiB"
+                # For a debug build on a busy machine; otherwise they are milliseconds.
+                assert waited[-5] < 1 and waited[-1] < 5, f"with readers of {path} a neighbour waited {waited[-5:]} s"
+            finally:
+                for reader in readers:
+                    reader.close()
+
+
+def create_times(host, count):
+    """How long another tenant waits for new runs, in ascending order."""
+    times = []
+    for _ in range(count):
+        began = time.monotonic()
+        reply = host.call("POST", "/v1/runs", {"workflowId": "neighbour", "inputs": {}}, key=OTHER)
+        assert reply.status == 201, reply
+        times.append(time.monotonic() - began)
+    return sorted(times)
+
+
+def signed_in(host):
+    """The cookie of a browser that is signed in."""
+    reply = host.call("POST", "/console/login", raw=f"key={KEY}".encode(), key=None,
+                      headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert reply.status == 303, reply
+    return reply.headers["set-cookie"].split(";")[0]
+
+
+def bearer(accepted):
+    return {"Accept": accepted, "Authorization": f"Bearer {KEY}"}
+
+
 def stalled(host, run, mode):
     """A connection that opens a stream and then reads nothing."""
     return unread(host, f"/v1/runs/{run}/events?streamMode={mode}", "text/event-stream")
 
 
 def unread(host, path, accepted):
+    return send_unread(host, path, bearer(accepted))
+
+
+def send_unread(host, path, headers):
     """A connection that sends a request and then reads nothing."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     reader.connect(("127.0.0.1", host.port))
-    reader.sendall((f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {accepted}\r\n"
-                    f"Authorization: Bearer {KEY}\r\n\r\n").encode())
+    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    reader.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n".encode())
     return reader
 
 

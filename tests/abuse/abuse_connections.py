@@ -12,6 +12,7 @@ from pathlib import Path
 
 from host import Host, KEY, chain, eventually, node
 
+OTHER = "key-of-another-tenant-0123456789"
 WAIT = {"TANDEM_HEADER_TIMEOUT_SECONDS": "2", "TANDEM_BODY_TIMEOUT_SECONDS": "2"}
 
 
@@ -95,7 +96,7 @@ def check_incomplete_headers_do_not_block_other_clients(binary):
 
 def check_unfinished_bodies_of_one_key_do_not_block_other_keys(binary):
     room_for(800)
-    # 1,100 descriptors leave room for 550 connections, and 275 for one key.
+    # 1,100 descriptors leave room for 550 connections, 275 for one tenant and 138 for one key.
     with serving(binary, descriptors=1100) as host:
         made = host.call("POST", "/v1/host/tandem/keys", {"name": "other", "scopes": ["runs:read"]})
         assert made.status == 201, made
@@ -111,6 +112,64 @@ def check_unfinished_bodies_of_one_key_do_not_block_other_keys(binary):
             assert held[-1].recv(100).startswith(b"HTTP/1.1 429"), "above its share the key is refused"
         finally:
             for raw in held:
+                raw.close()
+
+
+def keys_of_one_tenant(host):
+    """The first key of a tenant and two others."""
+    made = [host.call("POST", "/v1/host/tandem/keys", {"name": name, "scopes": ["runs:create", "runs:read"]})
+            for name in ("second", "third")]
+    assert all(reply.status == 201 for reply in made), made
+    return [KEY] + [reply.json["secret"] for reply in made]
+
+
+def check_unfinished_bodies_of_many_keys_do_not_block_other_tenants(binary):
+    room_for(1_000)
+    with serving(binary, environment={"TANDEM_TENANT2_API_KEY": OTHER}, descriptors=1100) as host:
+        held, keys = [], keys_of_one_tenant(host)
+        try:
+            for _ in range(300):
+                for key in keys:
+                    head = f"POST /v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Length: 1000\r\n\r\n"
+                    held.append(connect(host, head.encode() + b"{"))
+            # Longer than it takes until a body is overdue, with bodies that go on.
+            began = time.monotonic()
+            while time.monotonic() - began < 8:
+                sent = time.monotonic()
+                assert host.call("GET", "/v1/runs", key=OTHER, timeout=5).status == 200
+                took = time.monotonic() - sent
+                assert took < 2, f"another tenant waited {took:.1f} s"
+                for raw in held:
+                    with contextlib.suppress(OSError):
+                        raw.send(b" ")
+                time.sleep(0.2)
+            held[-1].settimeout(5)
+            assert held[-1].recv(100).startswith(b"HTTP/1.1 429"), "above its share the tenant is refused"
+        finally:
+            for raw in held:
+                raw.close()
+
+
+def check_streams_of_many_keys_do_not_block_other_tenants(binary):
+    room_for(1_000)
+    # 550 connections leave room for 413 streams, and 207 of one tenant.
+    with serving(binary, workflows=documents(), environment={"TANDEM_TENANT2_API_KEY": OTHER}, descriptors=1100) as host:
+        def stream(run, key):
+            raw = connect(host, (f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n"
+                                 f"Authorization: Bearer {key}\r\n\r\n").encode())
+            return raw, int(raw.recv(100).split(b" ")[1])
+        run, keys = host.create("waiting"), keys_of_one_tenant(host)
+        opened = [stream(run, key) for _ in range(200) for key in keys]
+        try:
+            statuses = [status for _, status in opened]
+            assert set(statuses) == {200, 429}, set(statuses)
+            assert 150 < statuses.count(200) <= 207, statuses.count(200)
+            made = host.call("POST", "/v1/runs", {"workflowId": "waiting", "inputs": {}}, key=OTHER)
+            assert made.status == 201, made
+            opened += (theirs := [stream(made.json["runId"], OTHER) for _ in range(20)])
+            assert {status for _, status in theirs} == {200}, "another tenant finds room"
+        finally:
+            for raw, _ in opened:
                 raw.close()
 
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tandem_access::{Keyring, LoginCodes, RateLimiter, Sessions};
-use tandem_app::App;
+use tandem_app::{App, ShareLimits};
 use tandem_record::Timestamp;
 use tandem_wire::v1::capabilities::WasmPacks;
 use tokio::runtime::Handle;
@@ -69,9 +69,8 @@ pub struct HttpSettings {
     pub max_mutations: usize,
     /// Time limit for receiving a request body.
     pub body_timeout: Duration,
-    /// Event streams and polls open at once, over all keys.
-    pub max_streams: usize,
-    pub max_streams_per_key: usize,
+    /// Event streams and polls open at once.
+    pub streams: ShareLimits,
     /// How long stored responses to idempotency keys are kept. The host expires them; this value is
     /// advertised.
     pub idempotency_seconds: u64,
@@ -88,8 +87,11 @@ impl Default for HttpSettings {
             failure_burst: 200,
             max_mutations: 1_024,
             body_timeout: Duration::from_secs(30),
-            max_streams: 12_288,
-            max_streams_per_key: 1_024,
+            streams: ShareLimits {
+                total: 12_288,
+                max_per_tenant: 6_144,
+                max_per_key: 1_024,
+            },
             idempotency_seconds: 24 * 3600,
         }
     }
@@ -143,7 +145,7 @@ impl ApiState {
             stopping: config.stopping,
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
-            streams: StreamPermits::new(settings.max_streams, settings.max_streams_per_key),
+            streams: StreamPermits::new(settings.streams),
             request_permits: RequestPermits::new(settings.max_mutations),
             openapi_json: OnceLock::new(),
         }

@@ -10,52 +10,37 @@ use axum::http::header::AUTHORIZATION;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{EndSignal, Identity, Session, Sessions, Unauthenticated, bearer};
-use tandem_app::App;
-use tandem_record::Timestamp;
+use tandem_app::{App, CallerShares, ShareLimits};
+use tandem_record::{TenantId, Timestamp};
 
 /// Expiry is checked again at this interval, because the clock may be moved and because each
 /// request extends a session.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Counts the open streams and polls.
+/// Counts the open streams and polls. Tenants share them, and the keys of a tenant its part; see
+/// [`CallerShares`].
 pub(crate) struct StreamPermits {
-    max: usize,
-    max_per_key: usize,
-    open: Mutex<OpenStreams>,
-}
-
-#[derive(Default)]
-struct OpenStreams {
-    total: usize,
-    by_key: HashMap<Arc<str>, usize>,
+    open: Mutex<CallerShares>,
 }
 
 impl StreamPermits {
-    pub(crate) fn new(max: usize, max_per_key: usize) -> Arc<Self> {
+    pub(crate) fn new(limits: ShareLimits) -> Arc<Self> {
         Arc::new(Self {
-            max,
-            max_per_key,
-            open: Mutex::default(),
+            open: Mutex::new(CallerShares::new(limits)),
         })
     }
 
-    fn acquire(self: &Arc<Self>, key: &Arc<str>) -> Result<StreamPermit, Problem> {
+    fn acquire(self: &Arc<Self>, caller: &Identity) -> Result<StreamPermit, Problem> {
+        let (tenant, key) = (&caller.tenant, &caller.key_id);
         let mut open = self.open.lock();
-        let of_key = open.by_key.get(key).copied().unwrap_or(0);
-        if of_key >= self.max_per_key {
-            return Err(Problem::too_many_streams("key", self.max_per_key));
-        }
-        if open.total >= self.max {
-            return Err(Problem::too_many_streams("global", self.max));
-        }
-        open.total += 1;
-        *open.by_key.entry(Arc::clone(key)).or_default() += 1;
+        open.check(tenant, key).map_err(Problem::too_many_streams)?;
+        open.add(tenant, key);
         Ok(StreamPermit {
             streams: Arc::clone(self),
+            tenant: tenant.clone(),
             key: Arc::clone(key),
         })
     }
@@ -64,19 +49,13 @@ impl StreamPermits {
 /// One of the open streams; released when dropped.
 struct StreamPermit {
     streams: Arc<StreamPermits>,
+    tenant: TenantId,
     key: Arc<str>,
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.streams.open.lock();
-        open.total -= 1;
-        if let Some(count) = open.by_key.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                open.by_key.remove(&self.key);
-            }
-        }
+        self.streams.open.lock().remove(&self.tenant, &self.key);
     }
 }
 
@@ -96,7 +75,7 @@ impl ApiState {
         caller: &Identity,
         headers: &HeaderMap,
     ) -> Result<StreamGuard, Problem> {
-        let permit = self.streams.acquire(&caller.key_id)?;
+        let permit = self.streams.acquire(caller)?;
         let header = headers.get(AUTHORIZATION);
         let key = bearer(header.and_then(|value| value.to_str().ok()))?;
         let ended = self.keyring.listen(caller, key, self.now()).await?;
@@ -112,7 +91,7 @@ impl ApiState {
     /// For a signed-in browser.
     pub(crate) fn open_session_stream(&self, session: &Session) -> Result<StreamGuard, Problem> {
         Ok(StreamGuard {
-            _permit: self.streams.acquire(&session.identity.key_id)?,
+            _permit: self.streams.acquire(&session.identity)?,
             ended: session.end_signal(),
             session: Some((Arc::clone(&self.sessions), session.clone())),
             expires_at: session.identity.expires_at,

@@ -88,13 +88,18 @@ impl FairShares {
         let mut taken = self.taken.lock();
         let held = taken.tenants.get(tenant).map_or(0, |share| share.held);
         let left_for_others = self.total.saturating_sub(taken.total);
-        if held + amount > self.max_per_tenant.min(left_for_others) {
+        if !has_room(held, amount, self.max_per_tenant, left_for_others) {
             return false;
         }
         taken.total += amount;
         taken.tenants.entry(tenant.clone()).or_default().held += amount;
         true
     }
+}
+
+/// The rule of a fair share: a holder gets more only while at least as much is left for others.
+pub(crate) fn has_room(held: usize, amount: usize, max: usize, left_for_others: usize) -> bool {
+    held + amount <= max.min(left_for_others)
 }
 
 /// Released when dropped.

@@ -18,6 +18,7 @@ mod admission;
 mod app;
 mod audit;
 mod bulk_cancel;
+mod caller_shares;
 mod control;
 mod create_run;
 mod decide;
@@ -48,6 +49,7 @@ mod webhooks;
 
 pub use app::{App, AppConfig};
 pub use bulk_cancel::BulkCancelResult;
+pub use caller_shares::{CallerShares, ShareLimits, ShareRefused, ShareScope};
 pub use control::{CancelledRun, DeliveredEvent, ExternalEvent, PausedRun, ResumedRun};
 pub use create_run::CreateRun;
 pub use decide::{AcceptedAnswer, AnswerTarget, SubmittedAnswer};

@@ -182,6 +182,46 @@ impl App {
         Ok(())
     }
 
+    /// The newest events up to `head` of a run the caller may see, oldest first. They are fewer than
+    /// `limit.events` if those are too many bytes; the newest event is always among them.
+    pub async fn read_newest_events(
+        &self,
+        run: &RunId,
+        head: Seq,
+        limit: PageLimit,
+    ) -> Result<Vec<RecordedEvent>, AppError> {
+        if let Some(all) = self.read_last_events(run, head, limit).await? {
+            return Ok(all);
+        }
+        // A log is read forwards only, so the start is moved back as long as the rest fits.
+        let (mut events, mut newest) = (1, Vec::new());
+        while events < limit.events {
+            let limit = PageLimit { events, ..limit };
+            match self.read_last_events(run, head, limit).await? {
+                Some(more) => newest = more,
+                None => break,
+            }
+            events *= 2;
+        }
+        Ok(newest)
+    }
+
+    /// The last `limit.events` events up to `head`; `None` if they are too many bytes. One event never is.
+    async fn read_last_events(
+        &self,
+        run: &RunId,
+        head: Seq,
+        limit: PageLimit,
+    ) -> Result<Option<Vec<RecordedEvent>>, AppError> {
+        let omitted = (head.0 + 1).saturating_sub(limit.events as u64);
+        let after = omitted.checked_sub(1).map(Seq);
+        let page = self.runtime().event_page(run, after, limit).await?;
+        let mut events = page.map(|page| page.events).unwrap_or_default();
+        let is_complete = events.last().is_none_or(|last| last.seq >= head);
+        events.retain(|event| event.seq <= head);
+        Ok(is_complete.then_some(events))
+    }
+
     /// One page of the log of a run the caller may see.
     pub async fn read_events(
         &self,

@@ -1,5 +1,6 @@
 //! A supervisor's iterations, collected while the log is read.
 
+use super::shown_bytes::ShownBytes;
 use std::collections::VecDeque;
 use tandem_console::{AgentsView, CheckView, HandoffView, IterationView};
 use tandem_record::{
@@ -30,12 +31,13 @@ impl AgentsCollector {
         floor: f64,
         events: &[RecordedEvent],
         sensitivity: &Sensitivity,
+        shown: &mut ShownBytes,
     ) -> AgentsView {
         let mut collector = Self::new(floor);
         for recorded in events {
             collector.apply(recorded, sensitivity);
         }
-        collector.view()
+        collector.view(shown)
     }
 
     pub(super) fn apply(&mut self, recorded: &RecordedEvent, sensitivity: &Sensitivity) {
@@ -138,17 +140,31 @@ impl AgentsCollector {
         }
     }
 
-    pub(super) fn view(&self) -> AgentsView {
+    pub(super) fn view(&self, shown: &mut ShownBytes) -> AgentsView {
+        let iterations = self.iterations.iter();
         AgentsView {
             floor: self.floor,
-            iterations: self
-                .iterations
-                .iter()
-                .map(|(_, iteration)| iteration.clone())
+            iterations: iterations
+                .map(|(_, iteration)| within(iteration, shown))
                 .collect(),
             omitted: self.omitted,
         }
     }
+}
+
+/// An iteration with as much of its texts as a page has room for.
+fn within(iteration: &IterationView, shown: &mut ShownBytes) -> IterationView {
+    let mut out = iteration.clone();
+    let mut cut = |text: &mut String| *text = shown.text(text);
+    out.reason.iter_mut().for_each(&mut cut);
+    let errors = out
+        .handoffs
+        .iter_mut()
+        .flat_map(|handoff| &mut handoff.error);
+    errors.for_each(&mut cut);
+    let criteria = out.checks.iter_mut().flat_map(|check| &mut check.criteria);
+    criteria.for_each(&mut cut);
+    out
 }
 
 fn check(critic: &str, verification_subject: &VerificationSubject) -> CheckView {

@@ -1,8 +1,8 @@
 //! Compares two runs, with the same comparison as the API.
 
 use super::page::{PageError, chrome};
-use super::run_view::pretty;
 use super::session::SignedIn;
+use super::shown_bytes::ShownBytes;
 use crate::api::SharedState;
 use crate::path_params::PathParams;
 use crate::routes::ProjectedRun;
@@ -33,14 +33,16 @@ pub(super) async fn show(
     let listed = found["eventDiffs"]
         .as_array()
         .map_or(&[][..], Vec::as_slice);
+    let mut shown = ShownBytes::page();
+    let events = listed.iter().take(SHOWN_EVENTS);
     let view = ComparePageView {
         a: compared(&a.snapshot),
         b: compared(&b.snapshot),
         diverged_at: found["divergedAtSeq"].as_u64(),
-        events: listed.iter().take(SHOWN_EVENTS).map(event).collect(),
+        events: events.map(|found| event(found, &mut shown)).collect(),
         more_events: listed.len() > SHOWN_EVENTS,
         is_unfinished: !(a.ended && b.ended),
-        state: state(&found["stateDiff"]),
+        state: state(&found["stateDiff"], &mut shown),
     };
     Ok(Html(compare_page(&chrome(&api, &reader), &view)))
 }
@@ -63,14 +65,14 @@ fn compared(snapshot: &Value) -> ComparedRun {
     }
 }
 
-fn event(difference: &Value) -> EventDifference {
-    let side = |name: &str| {
+fn event(difference: &Value, shown: &mut ShownBytes) -> EventDifference {
+    let mut side = |name: &str| {
         difference.get(name).map(|event| EventRow {
             sequence: event["sequence"].as_u64().unwrap_or_default(),
             at: text(&event["timestamp"]),
             kind: text(&event["type"]),
             node_id: event["nodeId"].as_str().map(str::to_owned),
-            payload_json: pretty(&event["payload"]),
+            payload_json: shown.pretty(&event["payload"]),
         })
     };
     EventDifference {
@@ -82,12 +84,12 @@ fn event(difference: &Value) -> EventDifference {
 }
 
 /// The status is one difference; variables and channels have one difference for each name.
-fn state(found: &Value) -> Vec<StateDifference> {
-    let difference = |part: &str, name: Option<&str>, sides: &Value| StateDifference {
+fn state(found: &Value, shown: &mut ShownBytes) -> Vec<StateDifference> {
+    let mut difference = |part: &str, name: Option<&str>, sides: &Value| StateDifference {
         part: part.to_owned(),
         name: name.map(str::to_owned),
-        a: sides.get("a").map(pretty),
-        b: sides.get("b").map(pretty),
+        a: sides.get("a").map(|side| shown.pretty(side)),
+        b: sides.get("b").map(|side| shown.pretty(side)),
     };
     let mut out = Vec::new();
     if let Some(sides) = found.get("status") {

@@ -3,6 +3,7 @@
 use super::page::{PageError, chrome};
 use super::run_view;
 use super::session::SignedIn;
+use super::shown_bytes::{ShownBytes, line};
 use crate::api::{ApiState, SharedState};
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -51,6 +52,8 @@ pub(super) async fn show(
     let stored = api.app.read_run(&reader, &RunId::from(run)).await?;
     let seq = seq.parse().map(Seq);
     let seq = seq.map_err(|_| Problem::invalid("seq", "must be a whole number of at least 0"))?;
+    // The run is folded again, and its values are copied.
+    let _build = api.pages.begin_build(&reader.tenant).await?;
     let view = load_history_page(&api, &reader, &stored, seq).await?;
     let html = if params.get("fragment").is_some() {
         history_fragment(&view)
@@ -71,27 +74,34 @@ async fn load_history_page(
     let rules = (&*observed.definition, sensitivity);
     let extras = SnapshotExtras::default();
     let snapshot = project::snapshot(view, &extras, Reader::v1(sensitivity));
-    let channels = snapshot.get("channels").map(run_view::pretty);
     let reached = view
         .nodes
         .iter()
         .filter(|n| n.status != NodeStatus::Pending);
-    let nodes: Vec<ReachedNode> = reached.map(|n| node(n, sensitivity)).collect();
+    let reached: Vec<&NodeView> = reached.collect();
+    // What is listed first gets the room of the page first.
+    let mut shown = ShownBytes::page();
+    let around = around(api, stored, seq, sensitivity, &mut shown).await?;
+    let state = run_view::state(view, rules, &extras, reader, reader.csrf(), &mut shown);
+    let channels = snapshot.get("channels");
+    let channels_json = channels.map(|channels| shown.pretty(channels));
+    let nodes = reached.iter().take(SHOWN_NODES);
+    let nodes = nodes.map(|n| node(n, sensitivity, &mut shown)).collect();
     let offer = ForkOffer {
         // A fork keeps the shown events. The newest event is the last one a fork can start at.
         from_seq: seq.next().min(stored.head).0,
         csrf: reader.csrf(),
     };
     Ok(HistoryPageView {
-        state: run_view::state(view, rules, &extras, reader, reader.csrf()),
+        state,
         seq: seq.0,
         last: stored.head.0,
-        around: around(api, stored, seq, sensitivity).await?,
-        channels_json: channels,
-        nodes_omitted: nodes.len().saturating_sub(SHOWN_NODES) as u64,
-        nodes: nodes.into_iter().take(SHOWN_NODES).collect(),
+        around,
+        channels_json,
+        nodes_omitted: reached.len().saturating_sub(SHOWN_NODES) as u64,
+        nodes,
         questions: view.interrupts.iter().map(question).collect(),
-        memory: memory(api, stored, seq).await?,
+        memory: memory(api, stored, seq, &mut shown).await?,
         fork: reader
             .require_scope(Scope::RunsCreate)
             .is_ok()
@@ -99,11 +109,13 @@ async fn load_history_page(
     })
 }
 
+/// The chosen event with its payload, and those on either side without theirs.
 async fn around(
     api: &ApiState,
     stored: &StoredRun,
     seq: Seq,
     sensitivity: &Sensitivity,
+    shown: &mut ShownBytes,
 ) -> Result<Vec<EventRow>, Problem> {
     let run = &stored.row.run_id;
     let first = seq.0.saturating_sub(EVENTS_AROUND);
@@ -116,11 +128,19 @@ async fn around(
     let events = api.app.read_events(stored, after, limit).await?;
     let events = events.iter().filter(|e| e.seq <= stored.head);
     Ok(events
-        .map(|e| run_view::event(run, e, sensitivity))
+        .map(|e| match e.seq == seq {
+            true => run_view::event(run, e, sensitivity, shown),
+            false => run_view::event_head(e),
+        })
         .collect())
 }
 
-async fn memory(api: &ApiState, stored: &StoredRun, seq: Seq) -> Result<MemoryPanelView, Problem> {
+async fn memory(
+    api: &ApiState,
+    stored: &StoredRun,
+    seq: Seq,
+    shown: &mut ShownBytes,
+) -> Result<MemoryPanelView, Problem> {
     let Some(memory) = api.app.read_memory_after(stored, seq).await? else {
         return Ok(MemoryPanelView {
             lost: true,
@@ -133,31 +153,31 @@ async fn memory(api: &ApiState, stored: &StoredRun, seq: Seq) -> Result<MemoryPa
             .entries
             .iter()
             .take(SHOWN_ENTRIES)
-            .map(entry)
+            .map(|found| entry(found, shown))
             .collect(),
         lost: false,
     })
 }
 
-fn entry(entry: &MemoryEntry) -> MemoryEntryRow {
+fn entry(entry: &MemoryEntry, shown: &mut ShownBytes) -> MemoryEntryRow {
     MemoryEntryRow {
         key: entry.key.clone(),
         memory_ref: entry.memory_ref.clone(),
-        value_json: run_view::pretty(&entry.visible_value()),
+        value_json: shown.pretty(&entry.visible_value()),
         tags: entry.tags.clone(),
         written_at: rfc3339(entry.written_at),
         expires_at: entry.expires_at.map(rfc3339),
     }
 }
 
-fn node(node: &NodeView, sensitivity: &Sensitivity) -> ReachedNode {
+fn node(node: &NodeView, sensitivity: &Sensitivity, shown: &mut ShownBytes) -> ReachedNode {
     let error = node.error.as_ref();
     let error = error.map(|error| sensitivity.visible_error(Some(&node.node), error));
     ReachedNode {
         id: node.node.to_string(),
         state: run_view::node_state(node.status),
         attempt: node.attempt,
-        error: error.map(|e| (e.code.clone(), e.message.clone())),
+        error: error.map(|e| (e.code.clone(), shown.text(&e.message))),
     }
 }
 
@@ -166,7 +186,7 @@ fn question(open: &InterruptView) -> OpenQuestion {
     OpenQuestion {
         node_id: open.node.to_string(),
         kind: interrupt.kind.clone(),
-        title: title(&interrupt.kind, &interrupt.data),
+        title: line(&title(&interrupt.kind, &interrupt.data)),
         interrupt_id: open.mirrors.is_none().then(|| interrupt.id.to_string()),
     }
 }

@@ -1,4 +1,5 @@
-//! The inbox pages: the list alone, and the list with one question.
+//! The inbox pages: the list alone, and the list with one question. What is asked can be long, so each page
+//! is built with a permit.
 
 use super::inbox_view;
 use super::page::{PageError, chrome};
@@ -18,6 +19,7 @@ pub(super) async fn list(
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let selection = inbox_view::selection(&params)?;
+    let _build = api.pages.begin_build(&reader.tenant).await?;
     let view = inbox_view::load_inbox(&api, &reader, selection, None).await?;
     Ok(Html(inbox_page(&chrome(&api, &reader), &view)))
 }
@@ -30,6 +32,7 @@ pub(super) async fn question(
 ) -> Result<Html<String>, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let selection = inbox_view::selection(&params)?;
+    let _build = api.pages.begin_build(&reader.tenant).await?;
     let mut card = inbox_view::load_card(&api, &reader, id).await?;
     card.csrf = reader.csrf();
     card.selection = selection.clone();

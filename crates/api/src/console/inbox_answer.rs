@@ -31,6 +31,7 @@ pub(super) async fn answer(
     if problem.is_server_error() {
         return Err(problem.into());
     }
+    let _build = api.pages.begin_build(&by.tenant).await?;
     // The card is loaded again, because it may have been decided or changed in the meantime.
     let mut card = inbox_view::load_card(&api, by, id).await?;
     card.csrf = by.csrf();
@@ -53,6 +54,9 @@ pub(super) async fn answer(
 async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), Problem> {
     let by = &posted.by;
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
+    if let Some(why) = card.not_shown {
+        return Err(Problem::invalid("/digest", why));
+    }
     let value = read_answer(&card, posted.fields()).map_err(Problem::validation)?;
     // A form without a digest shows nothing we know of: it fails like any other mismatch.
     let answer = SubmittedAnswer {

@@ -1,19 +1,23 @@
 //! Live updates of the inbox: its rows when interrupts open and close, the chosen card when its run
-//! changes. Nothing is queued: a stream holds two bells and the data it sent last, and reads when a
-//! bell rings.
+//! changes. Nothing is queued: a stream holds two bells and the digests of what it sent last, and reads when
+//! a bell rings. What it sends counts against the tenant's budget for unsent bytes.
 
 use super::inbox_view;
 use super::page::PageError;
 use super::session::SignedIn;
 use crate::api::SharedState;
+use crate::page_budget::counted;
 use crate::params::Params;
 use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
 use axum::extract::State;
 use axum::response::Response;
+use bytes::Bytes;
 use futures_util::stream;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
-use tandem_app::wait_until_stopping;
+use tandem_app::{SMALL_PAGE_BYTES, wait_until_stopping};
 use tandem_console::{InboxSelection, inbox_card_json, inbox_rows_json};
 use tandem_record::{InterruptId, RunId};
 use tokio::sync::watch;
@@ -37,7 +41,7 @@ pub(super) async fn live(
                 id: id.to_owned(),
                 bell: api.app.listen_run(&run),
                 run,
-                sent: String::new(),
+                sent: None,
             })
         }
         None => None,
@@ -48,7 +52,7 @@ pub(super) async fn live(
         csrf: reader.csrf(),
         reader: Identity::clone(&reader),
         stopping: api.stopping.clone(),
-        sent: String::new(),
+        sent: None,
         stale: true,
         bell,
         item,
@@ -69,8 +73,8 @@ struct LiveInbox {
     bell: watch::Receiver<u64>,
     item: Option<ChosenQuestion>,
     stopping: watch::Receiver<bool>,
-    /// The rows the reader has; equal rows are not sent again.
-    sent: String,
+    /// The digest of the rows the reader has; equal rows are not sent again.
+    sent: Option<u64>,
     /// Initially true: the page was rendered before the stream started.
     stale: bool,
 }
@@ -79,12 +83,14 @@ struct ChosenQuestion {
     id: String,
     run: RunId,
     bell: watch::Receiver<u64>,
-    sent: String,
+    /// The digest of the card the reader has.
+    sent: Option<u64>,
 }
 
 impl LiveInbox {
-    /// The next bytes; `None` when the host shuts down or the store fails. The browser reconnects.
-    async fn chunk(&mut self) -> Option<String> {
+    /// The next bytes; `None` when the host shuts down, the store fails or there is no room. The browser
+    /// reconnects.
+    async fn chunk(&mut self) -> Option<Bytes> {
         let keep_alive = next_keep_alive();
         loop {
             if !self.stale {
@@ -92,7 +98,7 @@ impl LiveInbox {
                     rung = self.bell.changed() => rung.ok()?,
                     () = wait_for_run_change(&self.api, &mut self.item) => {}
                     () = tokio::time::sleep_until(keep_alive) => {
-                        return Some(KEEP_ALIVE_FRAME.to_owned());
+                        return Some(Bytes::from_static(KEEP_ALIVE_FRAME.as_bytes()));
                     }
                     () = wait_until_stopping(&mut self.stopping) => return None,
                 }
@@ -100,13 +106,30 @@ impl LiveInbox {
             }
             self.bell.mark_unchanged();
             self.stale = false;
-            let mut out = String::new();
-            self.add_card(&mut out).await?;
-            self.add_rows(&mut out).await?;
+            let out = self.changes().await?;
             if !out.is_empty() {
-                return Some(out);
+                return self.counted(out);
             }
         }
+    }
+
+    /// The frames whose content changed.
+    async fn changes(&mut self) -> Option<String> {
+        let build = self.api.pages.begin_build(&self.reader.tenant).await;
+        let _build = build.ok()?;
+        let mut out = String::new();
+        self.add_card(&mut out).await?;
+        self.add_rows(&mut out).await?;
+        Some(out)
+    }
+
+    /// The bytes, with the room they take until they are written.
+    fn counted(&self, out: String) -> Option<Bytes> {
+        if out.len() <= SMALL_PAGE_BYTES {
+            return Some(out.into());
+        }
+        let share = self.api.pages.try_hold(&self.reader.tenant, out.len())?;
+        Some(counted(out, &Arc::new(share)))
     }
 
     async fn add_card(&mut self, out: &mut String) -> Option<()> {
@@ -119,9 +142,10 @@ impl LiveInbox {
         card.csrf = self.csrf.clone();
         card.selection = self.selection.clone();
         let data = inbox_card_json(&card);
-        if data != item.sent {
+        let digest = Some(digest(&data));
+        if digest != item.sent {
             write_frame(out, None, "card", &data);
-            item.sent = data;
+            item.sent = digest;
         }
         Some(())
     }
@@ -132,12 +156,20 @@ impl LiveInbox {
         let mut view = view.ok()?;
         view.chosen = self.item.as_ref().map(|item| item.id.clone());
         let data = inbox_rows_json(&view);
-        if data != self.sent {
+        let digest = Some(digest(&data));
+        if digest != self.sent {
             write_frame(out, None, "rows", &data);
-            self.sent = data;
+            self.sent = digest;
         }
         Some(())
     }
+}
+
+/// Recognizes equal data within one stream.
+fn digest(data: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Resolves when the run of the chosen question changes; never when none is chosen.

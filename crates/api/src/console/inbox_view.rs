@@ -3,6 +3,7 @@
 
 use super::people_view::vote;
 use super::run_view;
+use super::shown_bytes::{ShownBytes, line};
 use crate::api::ApiState;
 use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
@@ -11,19 +12,25 @@ use crate::routes::{actions, expired_at, question_body, question_position, title
 use serde_json::Value;
 use tandem_access::{Identity, Scope};
 use tandem_app::{
-    AppError, Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, ResourceKind,
+    AppError, Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, PageLimit,
+    ResourceKind,
 };
 use tandem_console::{
     CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep,
 };
 use tandem_record::{
-    DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, Seq, Timestamp, Vote,
+    DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, Timestamp, Vote,
 };
 use tandem_wire::v1::time::rfc3339;
 
 const ROWS: usize = 30;
-/// How many events a card looks back for the history of its question.
-const LOOK_BACK: u64 = 400;
+/// How far a card looks back for the history of its question.
+const LOOK_BACK: PageLimit = PageLimit {
+    events: 400,
+    bytes: 4 * 1024 * 1024,
+};
+/// A longer question is not shown: nobody should answer what they did not see completely.
+const MAX_QUESTION_BYTES: usize = 1024 * 1024;
 const SHOWN_EVENTS: usize = 20;
 /// Outcome of a question whose time is up before its run noted it.
 const EXPIRED: &str = "expired";
@@ -136,7 +143,7 @@ fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
     InboxRow {
         id: row.interrupt.to_string(),
         kind: row.kind.clone(),
-        title: title(&row.kind, data),
+        title: line(&title(&row.kind, data)),
         workflow_id: text(&shown["workflowId"]),
         node_id: row.step.to_string(),
         created_at: rfc3339(row.created_at),
@@ -165,10 +172,15 @@ pub(super) async fn load_card(
     let run_id = run_of(&row)?;
     let run = api.app.read_run(reader, &run_id).await?;
     let definition = api.app.pinned_definition(&run).await?;
-    let sensitivity = api.app.sensitivity(&run).await?;
-    let after = run.head.0.checked_sub(LOOK_BACK).map(Seq);
-    let events = api.app.read_log(&run_id, after, run.head).await?;
-    let shown = question_body(&row);
+    let events = api
+        .app
+        .read_newest_events(&run_id, run.head, LOOK_BACK)
+        .await?;
+    let not_shown = not_shown(&row);
+    let shown = match not_shown {
+        None => question_body(&row),
+        Some(_) => Value::Null,
+    };
     let data = shown["data"].clone();
     let offered = actions(&row.kind, &data);
     let offered = offered.as_array().into_iter().flatten();
@@ -188,6 +200,7 @@ pub(super) async fn load_card(
     });
     let decided = decided.or(expired);
     let mut offer = match decided {
+        _ if not_shown.is_some() => OfferedActions::default(),
         None => offer(api, reader, &row, &definition, offered).await?,
         Some(_) => OfferedActions::default(),
     };
@@ -195,7 +208,7 @@ pub(super) async fn load_card(
     let history = events_before(&events, &row);
     Ok(CardView {
         id: row.interrupt.to_string(),
-        title: title(&row.kind, &data),
+        title: line(&title(&row.kind, &data)),
         run_id: run_id.to_string(),
         run_status: run.row.status.as_str().to_owned(),
         workflow_id: run.row.workflow_id.to_string(),
@@ -210,10 +223,7 @@ pub(super) async fn load_card(
         proposed: shown.get("proposed").cloned(),
         edited: shown.get("edited").cloned(),
         follow_up_questions: follow_up_questions(&events, &row.interrupt),
-        history: history
-            .iter()
-            .map(|event| run_view::event(&run_id, event, &sensitivity))
-            .collect(),
+        history: history.iter().map(run_view::event_head).collect(),
         denied_reason: offer.denied_reason,
         own_vote: offer.own_vote,
         kind: row.kind,
@@ -221,7 +231,19 @@ pub(super) async fn load_card(
         data,
         next: offer.next,
         decided,
+        not_shown,
         ..CardView::default()
+    })
+}
+
+/// Why the content of a question is not on its card.
+fn not_shown(row: &InterruptRow) -> Option<String> {
+    let (bytes, id) = (row.body.len(), &row.interrupt);
+    (bytes > MAX_QUESTION_BYTES).then(|| {
+        format!(
+            "This question has {bytes} bytes, too many for this page. Read and answer it with the API \
+             (GET /v1/host/tandem/interrupts/{id}) or with \u{201c}tandem inbox show {id}\u{201d}."
+        )
     })
 }
 
@@ -238,6 +260,7 @@ fn events_before<'a>(events: &'a [RecordedEvent], row: &InterruptRow) -> &'a [Re
 }
 
 fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<FollowUpQuestion> {
+    let mut shown = ShownBytes::page();
     let mut questions = Vec::new();
     for recorded in events {
         if let Event::ApprovalQuestioned {
@@ -250,7 +273,7 @@ fn follow_up_questions(events: &[RecordedEvent], id: &InterruptId) -> Vec<Follow
         {
             questions.push(FollowUpQuestion {
                 by: by.as_ref().map(ToString::to_string),
-                question: question.clone(),
+                question: shown.text(question),
                 at: rfc3339(recorded.at),
             });
         }

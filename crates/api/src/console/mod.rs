@@ -20,6 +20,7 @@ mod run_page;
 mod run_tree_view;
 mod run_view;
 mod session;
+mod shown_bytes;
 mod webhooks;
 mod workflows;
 

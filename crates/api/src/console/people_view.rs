@@ -1,5 +1,6 @@
 //! Decisions of people in a run, collected while the log is read.
 
+use super::shown_bytes::{ShownBytes, line};
 use crate::routes::title;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -22,10 +23,10 @@ struct TrackedQuestion {
 }
 
 impl AnsweredCollector {
-    pub(super) fn collect(events: &[RecordedEvent]) -> Vec<AnsweredView> {
+    pub(super) fn collect(events: &[RecordedEvent], shown: &mut ShownBytes) -> Vec<AnsweredView> {
         let mut people = Self::default();
         events.iter().for_each(|recorded| people.apply(recorded));
-        people.view()
+        people.view(shown)
     }
 
     pub(super) fn apply(&mut self, recorded: &RecordedEvent) {
@@ -39,7 +40,7 @@ impl AnsweredCollector {
                 self.0.push_back(TrackedQuestion {
                     view: AnsweredView {
                         interrupt_id: interrupt.id.to_string(),
-                        title: title(&interrupt.kind, data),
+                        title: line(&title(&interrupt.kind, data)),
                         node_id: node.to_string(),
                         ..AnsweredView::default()
                     },
@@ -71,18 +72,33 @@ impl AnsweredCollector {
         }
     }
 
-    pub(super) fn view(&self) -> Vec<AnsweredView> {
+    pub(super) fn view(&self, shown: &mut ShownBytes) -> Vec<AnsweredView> {
         let newest = self.0.iter().rev();
-        newest
-            .map(|question| AnsweredView {
-                votes: question.votes.iter().cloned().map(vote).collect(),
-                ..question.view.clone()
-            })
-            .collect()
+        newest.map(|question| question.within(shown)).collect()
     }
 }
 
 impl TrackedQuestion {
+    /// With as much of its values as a page has room for.
+    fn within(&self, shown: &mut ShownBytes) -> AnsweredView {
+        let votes = self.votes.iter().map(|given| {
+            let mut vote = vote(given.clone());
+            vote.feedback = vote.feedback.map(|text| shown.text(&text));
+            vote
+        });
+        let votes = votes.collect();
+        let edit = self.view.edit.as_ref();
+        AnsweredView {
+            interrupt_id: self.view.interrupt_id.clone(),
+            title: self.view.title.clone(),
+            node_id: self.view.node_id.clone(),
+            outcome: self.view.outcome.clone(),
+            at: self.view.at.clone(),
+            votes,
+            edit: edit.map(|(before, after)| (shown.value(before), shown.value(after))),
+        }
+    }
+
     /// The proposal with the changes so far.
     fn shown(&self) -> Option<&Value> {
         let edited = self.view.edit.as_ref().map(|(_, after)| after);

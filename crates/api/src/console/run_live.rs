@@ -5,6 +5,7 @@ use super::page::PageError;
 use super::people_view::AnsweredCollector;
 use super::run_view;
 use super::session::SignedIn;
+use super::shown_bytes::ShownBytes;
 use crate::api::SharedState;
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -72,7 +73,8 @@ impl EventRenderer for RunPageRenderer {
         }
         self.newest = Some(recorded.seq);
         let run = &self.run.0;
-        let row = run_view::event(run.id(), recorded, &run.sensitivity());
+        let mut shown = ShownBytes::page();
+        let row = run_view::event(run.id(), recorded, &run.sensitivity(), &mut shown);
         Some(Frame {
             seq: recorded.seq,
             name: "event".to_owned(),
@@ -86,10 +88,10 @@ impl EventRenderer for RunPageRenderer {
         let (view, extras) = (self.run.0.view(), SnapshotExtras::default());
         let sensitivity = self.run.0.sensitivity();
         let rules = (&*self.definition, &*sensitivity);
-        let csrf = self.csrf.clone();
-        let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf);
-        state.agents = self.agents.view();
-        state.answered = self.people.view();
+        let (csrf, mut shown) = (self.csrf.clone(), ShownBytes::page());
+        let mut state = run_view::state(&view, rules, &extras, &self.reader, csrf, &mut shown);
+        state.agents = self.agents.view(&mut shown);
+        state.answered = self.people.view(&mut shown);
         Some(Frame {
             seq: newest,
             name: "state".to_owned(),

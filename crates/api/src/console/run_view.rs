@@ -1,5 +1,6 @@
 //! View model of the run page. The wire crate's projection decides which values a reader may see.
 
+use super::shown_bytes::ShownBytes;
 use serde_json::Value;
 use std::collections::HashMap;
 use tandem_access::{Identity, Scope};
@@ -9,6 +10,7 @@ use tandem_console::{
 };
 use tandem_record::{NodeStatus, RecordedEvent, RunId, RunStatus, RunView, Sensitivity};
 use tandem_wire::project::{self, Reader, SnapshotExtras};
+use tandem_wire::v1::project::event_type;
 use tandem_wire::v1::time::rfc3339;
 
 /// Everything but the events.
@@ -18,10 +20,12 @@ pub(super) fn state(
     extras: &SnapshotExtras,
     reader: &Identity,
     csrf: String,
+    shown: &mut ShownBytes,
 ) -> RunPageView {
     let snapshot = project::snapshot(view, extras, Reader::v1(sensitivity));
     let error = &snapshot["error"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut text = |value: &Value| shown.text(value.as_str().unwrap_or_default());
+    let error = (!error.is_null()).then(|| (text(&error["code"]), text(&error["message"])));
     let controls = reader.require_scope(Scope::RunsCancel).is_ok();
     let status = view.status;
     RunPageView {
@@ -37,11 +41,11 @@ pub(super) fn state(
             from_seq: fork.from_seq.0,
             mode: fork.mode.as_str().to_owned(),
         }),
-        error: (!error.is_null()).then(|| (text(&error["code"]), text(&error["message"]))),
+        error,
         graph: graph(definition, Some(view)),
         events: Vec::new(),
         events_omitted: 0,
-        variables_json: pretty(&snapshot["variables"]),
+        variables_json: shown.pretty(&snapshot["variables"]),
         last_sequence: Some(view.head.0),
         can_cancel: controls && !status.is_terminal() && status != RunStatus::Cancelling,
         can_pause: controls && status == RunStatus::Running,
@@ -68,14 +72,27 @@ pub(super) fn is_supervised(definition: &Definition) -> bool {
     nodes.any(|node| node.type_id == "core.orchestrator.supervisor")
 }
 
-pub(super) fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> EventRow {
+pub(super) fn event(
+    run: &RunId,
+    recorded: &RecordedEvent,
+    sensitivity: &Sensitivity,
+    shown: &mut ShownBytes,
+) -> EventRow {
     let doc = project::event(run, recorded, Reader::v1(sensitivity));
+    EventRow {
+        payload_json: shown.pretty(&doc["payload"]),
+        ..event_head(recorded)
+    }
+}
+
+/// An event without its payload.
+pub(super) fn event_head(recorded: &RecordedEvent) -> EventRow {
     EventRow {
         sequence: recorded.seq.0,
         at: rfc3339(recorded.at),
-        kind: doc["type"].as_str().unwrap_or_default().to_owned(),
+        kind: event_type(&recorded.event).to_owned(),
         node_id: recorded.event.node().map(ToString::to_string),
-        payload_json: pretty(&doc["payload"]),
+        payload_json: String::new(),
     }
 }
 
@@ -115,8 +132,4 @@ pub(super) fn node_state(status: NodeStatus) -> NodeState {
         NodeStatus::Skipped => NodeState::Skipped,
         NodeStatus::Cancelled => NodeState::Cancelled,
     }
-}
-
-pub(super) fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }

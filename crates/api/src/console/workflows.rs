@@ -1,7 +1,7 @@
 //! The workflows a reader may start, and the form to start one.
 
 use super::page::{PageError, chrome};
-use super::run_view::{graph, pretty};
+use super::run_view::graph;
 use super::session::{PostedForm, SignedIn};
 use crate::api::SharedState;
 use crate::body;
@@ -57,7 +57,7 @@ pub(super) async fn show(
         name: definition.document.name.clone(),
         version: definition.document.version.clone(),
         graph: graph(&definition, None),
-        source_json: pretty(&source),
+        source_json: serde_json::to_string_pretty(&source).unwrap_or_default(),
         csrf: reader.csrf(),
     };
     Ok(Html(workflow_page(&chrome(&api, &reader), &view)))

@@ -7,41 +7,47 @@ use serde_json::json;
 use std::fmt::Display;
 use tandem_access::{AuthenticateError, Denied, KeyError, RetryAfter, Unauthenticated};
 use tandem_app::{
-    AppError, DocumentProblem, Fault, Refusal, ResourceKind, Unforkable, WebhookError,
+    AppError, DocumentProblem, Fault, Refusal, ResourceKind, ShareRefused, ShareScope, Unforkable,
+    WebhookError,
 };
 use tandem_record::{Denial, Principal};
 
 /// `Retry-After` for a full disk; somebody has to free space first.
 const DISK_FULL_RETRY_SECONDS: u64 = 60;
 
-/// `Retry-After` when too many streams are open.
-const STREAM_RETRY_SECONDS: u64 = 5;
+/// `Retry-After` when too many connections or streams are open.
+const SHARE_RETRY_SECONDS: u64 = 5;
 
 impl Problem {
-    /// `scope` says which limit was reached: that of the key, or the total.
-    /// The key of the request has this many connections in use.
-    pub(crate) fn too_many_connections(limit: usize) -> Self {
-        Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate_limited",
-            format!("{limit} connections of this key are in use; wait until one is free."),
-        )
-        .with("retryAfterMs", STREAM_RETRY_SECONDS * 1000)
-        .with("scope", "key")
-        .with("limit", limit as u64)
-        .with_retry_after(STREAM_RETRY_SECONDS)
+    /// The share of connections with requests in progress is used up.
+    pub(crate) fn too_many_connections(refused: ShareRefused) -> Self {
+        let ShareRefused { scope, limit } = refused;
+        let whose = match scope {
+            ShareScope::Key => "this key",
+            ShareScope::Tenant => "this tenant",
+            ShareScope::Host => "other tenants",
+        };
+        let message = format!("{limit} connections of {whose} are in use; wait until one is free.");
+        Self::share_used_up(refused, message)
     }
 
-    pub(crate) fn too_many_streams(scope: &str, limit: usize) -> Self {
-        Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "rate_limited",
-            format!("{limit} event streams and polls are open already; close one first."),
-        )
-        .with("retryAfterMs", STREAM_RETRY_SECONDS * 1000)
-        .with("scope", scope)
-        .with("limit", limit as u64)
-        .with_retry_after(STREAM_RETRY_SECONDS)
+    pub(crate) fn too_many_streams(refused: ShareRefused) -> Self {
+        let limit = refused.limit;
+        let message = format!("{limit} event streams and polls are open already; close one first.");
+        Self::share_used_up(refused, message)
+    }
+
+    fn share_used_up(refused: ShareRefused, message: String) -> Self {
+        let scope = match refused.scope {
+            ShareScope::Key => "key",
+            ShareScope::Tenant => "tenant",
+            ShareScope::Host => "global",
+        };
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            .with("retryAfterMs", SHARE_RETRY_SECONDS * 1000)
+            .with("scope", scope)
+            .with("limit", refused.limit as u64)
+            .with_retry_after(SHARE_RETRY_SECONDS)
     }
 }
 

@@ -18,6 +18,7 @@ mod idempotency;
 mod inbox;
 mod keys;
 mod known_secrets;
+mod large_pages;
 mod links;
 mod mock_providers;
 mod models;

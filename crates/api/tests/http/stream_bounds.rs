@@ -1,9 +1,11 @@
 //! Streams and polls: how many may be open, and that they end with their key or session.
 
 use crate::console::{page, sign_in};
-use crate::test_server::{Stream, TestServer, hour};
+use crate::test_server::{Stream, TestServer, chain, hour};
+use serde_json::{Value, json};
 use tandem_access::{NewKey, Scope};
 use tandem_api::HttpSettings;
+use tandem_app::ShareLimits;
 use tandem_record::TenantId;
 
 async fn reader_key(server: &TestServer) -> String {
@@ -146,14 +148,20 @@ async fn login_link_of_revoked_key_is_rejected() {
     assert_eq!(reply.status.as_u16(), 401);
 }
 
-#[tokio::test]
-async fn streams_are_limited_per_key_and_in_total() {
-    let server = TestServer::with_settings(HttpSettings {
-        max_streams_per_key: 2,
-        max_streams: 3,
+fn streams(total: usize, max_per_key: usize) -> HttpSettings {
+    HttpSettings {
+        streams: ShareLimits {
+            total,
+            max_per_tenant: total,
+            max_per_key,
+        },
         ..HttpSettings::default()
-    })
-    .await;
+    }
+}
+
+#[tokio::test]
+async fn streams_are_limited_per_key() {
+    let server = TestServer::with_settings(streams(100, 2)).await;
     let run = server.start("w", &[hour("a")]).await;
     let path = format!("/v1/runs/{run}/events");
     let (first, second) = (reader_key(&server).await, reader_key(&server).await);
@@ -183,13 +191,45 @@ async fn streams_are_limited_per_key_and_in_total() {
 
     let mut other = follow(&server, &second, &run).await;
     other.next().await.expect("another key is served");
-    let refused = server.call_as(&second, "GET", &path, &[], "").await;
-    let details = refused.refused(429, "rate_limited");
-    assert_eq!(details["scope"], "global");
     // A closed connection frees its place.
     drop(open);
     let mut again = reopened(&server, &first, &run).await;
     again.next().await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_of_many_keys_of_one_tenant_leave_room_for_other_tenants() {
+    let server = TestServer::with_settings(streams(8, 8)).await;
+    let run = server.start("w", &[hour("a")]).await;
+    let path = format!("/v1/runs/{run}/events");
+    let mut open = Vec::new();
+    let mut refusals = Vec::new();
+    for _ in 0..4 {
+        let key = reader_key(&server).await;
+        loop {
+            let stream = follow(&server, &key, &run).await;
+            if !stream.head[0].contains("200") {
+                break;
+            }
+            open.push(stream);
+        }
+        let refused = server.call_as(&key, "GET", &path, &[], "").await;
+        refusals.push(refused.refused(429, "rate_limited")["scope"].clone());
+    }
+    assert_eq!(open.len(), 4, "half of all");
+    assert_eq!(refusals, ["key", "key", "tenant", "tenant"]);
+    let scopes = [Scope::Workflows, Scope::RunsCreate, Scope::RunsRead];
+    let other = server.new_key("tenant2", &scopes).await;
+    let call = async |method: &str, path: &str, body: Value| {
+        let body = body.to_string();
+        let reply = server.call_as(&other, method, path, &[], body).await;
+        reply.ok(201)
+    };
+    let document = chain("theirs", &[hour("a")]);
+    call("PUT", "/v1/host/tandem/workflows/theirs", document).await;
+    let created = call("POST", "/v1/runs", json!({"workflowId": "theirs"})).await;
+    let mut stream = follow(&server, &other, created["runId"].as_str().unwrap()).await;
+    stream.next().await.expect("another tenant is served");
 }
 
 /// The host notices a disconnected reader with a short delay.

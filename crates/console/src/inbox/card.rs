@@ -43,6 +43,8 @@ pub struct CardView {
     pub decided: Option<Decided>,
     /// The selection of the list beside the card.
     pub selection: InboxSelection,
+    /// Why the content of the question is not shown and it cannot be answered here; `None` if it is shown.
+    pub not_shown: Option<String>,
     /// Why this reader may not answer; `None` if they may.
     pub denied_reason: Option<String>,
     /// The vote this reader has already given.
@@ -112,8 +114,12 @@ pub(super) fn render(card: &CardView) -> Markup {
             (head(card))
             @if let Some(decided) = &card.decided { (outcome_notice(card, decided)) }
             (votes_part(card))
-            (kinds::question_part(card))
-            @if card.decided.is_none() { (answer(card)) (next_steps_part(card)) }
+            @if let Some(why) = &card.not_shown {
+                p.pad #card-not-shown { (why) }
+            } @else {
+                (kinds::question_part(card))
+                @if card.decided.is_none() { (answer(card)) (next_steps_part(card)) }
+            }
             (history(card))
         }
     }

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::serve::ConnectionLimits;
 use serde::Deserialize;
 use std::time::Duration;
+use tandem_app::ShareLimits;
 
 /// More connections need more memory than an operator expects; the limit can be raised.
 const MAX: usize = 16_384;
@@ -21,12 +22,14 @@ const MAX_SECONDS: u64 = 24 * 3600;
 pub(crate) struct ConnectionsLayer {
     pub(crate) max: Option<usize>,
     pub(crate) max_per_address: Option<usize>,
+    pub(crate) max_per_tenant: Option<usize>,
     pub(crate) max_per_key: Option<usize>,
     pub(crate) header_timeout_seconds: Option<u64>,
     pub(crate) body_timeout_seconds: Option<u64>,
     pub(crate) idle_timeout_seconds: Option<u64>,
     pub(crate) write_timeout_seconds: Option<u64>,
     pub(crate) max_streams: Option<usize>,
+    pub(crate) max_streams_per_tenant: Option<usize>,
     pub(crate) max_streams_per_key: Option<usize>,
 }
 
@@ -35,9 +38,8 @@ pub(crate) struct ConnectionsLayer {
 pub(crate) struct Connections {
     pub(crate) limits: ConnectionLimits,
     pub(crate) body_timeout: Duration,
-    /// Event streams and polls at once, over all keys.
-    pub(crate) max_streams: usize,
-    pub(crate) max_streams_per_key: usize,
+    /// Event streams and polls at once.
+    pub(crate) streams: ShareLimits,
 }
 
 impl ConnectionsLayer {
@@ -45,12 +47,14 @@ impl ConnectionsLayer {
         Self {
             max: self.max.or(below.max),
             max_per_address: self.max_per_address.or(below.max_per_address),
+            max_per_tenant: self.max_per_tenant.or(below.max_per_tenant),
             max_per_key: self.max_per_key.or(below.max_per_key),
             header_timeout_seconds: self.header_timeout_seconds.or(below.header_timeout_seconds),
             body_timeout_seconds: self.body_timeout_seconds.or(below.body_timeout_seconds),
             idle_timeout_seconds: self.idle_timeout_seconds.or(below.idle_timeout_seconds),
             write_timeout_seconds: self.write_timeout_seconds.or(below.write_timeout_seconds),
             max_streams: self.max_streams.or(below.max_streams),
+            max_streams_per_tenant: self.max_streams_per_tenant.or(below.max_streams_per_tenant),
             max_streams_per_key: self.max_streams_per_key.or(below.max_streams_per_key),
         }
     }
@@ -70,15 +74,16 @@ impl ConnectionsLayer {
             ));
         }
         let half = max.div_ceil(2);
-        // Some connections stay available for short requests.
-        let max_streams = at_least_one("max_streams", self.max_streams)?.unwrap_or(max - max / 4);
-        let per_key = at_least_one("max_streams_per_key", self.max_streams_per_key)?;
+        // A tenant never has more than half, and a key never more than half of its tenant's.
+        let max_per_tenant = at_least_one("max_per_tenant", self.max_per_tenant)?.unwrap_or(half);
+        let max_per_key = at_least_one("max_per_key", self.max_per_key)?;
         Ok(Connections {
             limits: ConnectionLimits {
                 max,
                 max_per_address: at_least_one("max_per_address", self.max_per_address)?
                     .unwrap_or(half),
-                max_per_key: at_least_one("max_per_key", self.max_per_key)?.unwrap_or(half),
+                max_per_tenant,
+                max_per_key: max_per_key.unwrap_or(max_per_tenant.div_ceil(2)),
                 header_timeout: seconds(
                     "header_timeout_seconds",
                     self.header_timeout_seconds,
@@ -100,8 +105,21 @@ impl ConnectionsLayer {
                 self.body_timeout_seconds,
                 BODY_SECONDS,
             )?,
-            max_streams,
-            max_streams_per_key: per_key.unwrap_or(STREAMS_PER_KEY.min(max_streams.div_ceil(2))),
+            streams: self.streams(max)?,
+        })
+    }
+
+    fn streams(&self, max_connections: usize) -> Result<ShareLimits, Failure> {
+        let total = at_least_one("max_streams", self.max_streams)?;
+        // Some connections stay available for short requests.
+        let total = total.unwrap_or(max_connections - max_connections / 4);
+        let per_tenant = at_least_one("max_streams_per_tenant", self.max_streams_per_tenant)?;
+        let max_per_tenant = per_tenant.unwrap_or(total.div_ceil(2));
+        let per_key = at_least_one("max_streams_per_key", self.max_streams_per_key)?;
+        Ok(ShareLimits {
+            total,
+            max_per_tenant,
+            max_per_key: per_key.unwrap_or(STREAMS_PER_KEY.min(max_per_tenant.div_ceil(2))),
         })
     }
 }
@@ -141,10 +159,22 @@ mod tests {
         let layer = ConnectionsLayer::default();
         let few = layer.within(Some(512)).unwrap();
         assert_eq!((few.limits.max, few.limits.max_per_address), (512, 256));
-        assert_eq!(few.limits.max_per_key, 256);
-        assert_eq!((few.max_streams, few.max_streams_per_key), (384, 192));
+        assert_eq!(
+            (few.limits.max_per_tenant, few.limits.max_per_key),
+            (256, 128)
+        );
+        let streams = |total, max_per_tenant, max_per_key| ShareLimits {
+            total,
+            max_per_tenant,
+            max_per_key,
+        };
+        assert_eq!(few.streams, streams(384, 192, 96));
         let many = layer.within(Some(1 << 20)).unwrap();
-        assert_eq!((many.limits.max, many.max_streams_per_key), (16_384, 1_024));
+        assert_eq!(
+            (many.limits.max, many.limits.max_per_tenant),
+            (16_384, 8_192)
+        );
+        assert_eq!(many.streams, streams(12_288, 6_144, 1_024));
     }
 
     #[test]

@@ -89,12 +89,14 @@ impl Environment<'_> {
         Ok(ConnectionsLayer {
             max: count("TANDEM_MAX_CONNECTIONS")?,
             max_per_address: count("TANDEM_MAX_CONNECTIONS_PER_ADDRESS")?,
+            max_per_tenant: count("TANDEM_MAX_CONNECTIONS_PER_TENANT")?,
             max_per_key: count("TANDEM_MAX_CONNECTIONS_PER_KEY")?,
             header_timeout_seconds: self.seconds("TANDEM_HEADER_TIMEOUT_SECONDS")?,
             body_timeout_seconds: self.seconds("TANDEM_BODY_TIMEOUT_SECONDS")?,
             idle_timeout_seconds: self.seconds("TANDEM_IDLE_TIMEOUT_SECONDS")?,
             write_timeout_seconds: self.seconds("TANDEM_WRITE_TIMEOUT_SECONDS")?,
             max_streams: count("TANDEM_MAX_STREAMS")?,
+            max_streams_per_tenant: count("TANDEM_MAX_STREAMS_PER_TENANT")?,
             max_streams_per_key: count("TANDEM_MAX_STREAMS_PER_KEY")?,
         })
     }

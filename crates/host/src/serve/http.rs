@@ -66,8 +66,7 @@ async fn api(
         },
         settings: HttpSettings {
             body_timeout: bounds.body_timeout,
-            max_streams: bounds.max_streams,
-            max_streams_per_key: bounds.max_streams_per_key,
+            streams: bounds.streams,
             ..HttpSettings::default()
         },
         fixtures: fixtures(opened).await?,

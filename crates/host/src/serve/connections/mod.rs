@@ -4,6 +4,7 @@
 //! one sweep per second closes connections that took too long.
 
 mod descriptors;
+mod eviction;
 mod phase;
 mod table;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use table::{ConnectionSlot, ConnectionTable};
 use tandem_api::VerbRouter;
+use tandem_app::ShareLimits;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -49,7 +51,9 @@ pub(crate) struct ConnectionLimits {
     pub(crate) max: usize,
     /// Connections at once from one address that is not loopback.
     pub(crate) max_per_address: usize,
-    /// Connections at once that are used with one key.
+    /// Connections with requests in progress of one tenant.
+    pub(crate) max_per_tenant: usize,
+    /// The same of one key.
     pub(crate) max_per_key: usize,
     /// From the start of a connection, or the first byte of a request, to the end of its headers.
     pub(crate) header_timeout: Duration,
@@ -57,6 +61,16 @@ pub(crate) struct ConnectionLimits {
     pub(crate) idle_timeout: Duration,
     /// For a peer to accept any of the bytes written to it.
     pub(crate) write_timeout: Duration,
+}
+
+impl ConnectionLimits {
+    fn shares(&self) -> ShareLimits {
+        ShareLimits {
+            total: self.max,
+            max_per_tenant: self.max_per_tenant,
+            max_per_key: self.max_per_key,
+        }
+    }
 }
 
 /// Accepts and serves until `stopping` is true and every connection has ended.

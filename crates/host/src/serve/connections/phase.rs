@@ -2,7 +2,7 @@
 //! sweep. One atomic word holds both, so that a connection chosen for closing cannot start a
 //! request at the same moment.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Connection {
     state: AtomicU64,
     /// Since when the peer accepts no bytes; 0 while it does.
     blocked_since: AtomicU64,
+    /// Whether the newest request has a place in the share of its caller.
+    has_place: AtomicBool,
 }
 
 impl Connection {
@@ -36,6 +38,7 @@ impl Connection {
             epoch,
             state: AtomicU64::new(0),
             blocked_since: AtomicU64::new(0),
+            has_place: AtomicBool::new(false),
         };
         connection
             .state
@@ -67,7 +70,25 @@ impl Connection {
             true => Phase::Body,
             false => Phase::Response,
         };
+        self.has_place.store(false, Ordering::Relaxed);
         self.change(|phase| (phase != Phase::Closed).then_some(next))
+    }
+
+    /// The caller of the newest request is known and has a place for it. The place is held until the next
+    /// request, and counts while the connection is in use.
+    pub(super) fn take_place(&self) {
+        self.has_place.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_place(&self) -> bool {
+        self.has_place.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request or its response is in progress. The last bytes of a response may still be unsent
+    /// in a later phase.
+    pub(super) fn in_use(&self) -> bool {
+        let in_request = matches!(self.phase().0, Phase::Body | Phase::Response);
+        in_request || self.blocked_since.load(Ordering::Relaxed) != 0
     }
 
     pub(super) fn body_arrived(&self) {

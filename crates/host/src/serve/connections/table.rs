@@ -1,12 +1,12 @@
 //! All open connections: decides which connection is accepted, which is closed to make room, and
 //! which is closed because it took too long.
 //!
-//! When the table is full, connections that wait for a request are evicted for new ones, so a peer
-//! that opens many idle connections evicts its own. A connection with a request in progress is
-//! never evicted, except one whose body is overdue. The same holds for the connections of one address
-//! and of one key: at its own maximum it evicts its own.
+//! When the table is full, or an address has its maximum, connections that wait are evicted for new ones; see
+//! [`super::eviction`]. Of the connections with a request in progress a tenant and a key have a share; see
+//! [`CallerShares`]. A request above the share is refused, and its connection counts as unauthenticated.
 
 use super::ConnectionLimits;
+use super::eviction::{Candidate, choose};
 use super::phase::{Connection, Phase};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -15,14 +15,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_api::{ConnectionKey, ConnectionsByKey};
+use tandem_app::{CallerShares, ShareRefused};
+use tandem_record::TenantId;
 use tokio::task::AbortHandle;
-
-/// A body that is not complete after this time may be evicted when the table is full.
-const BODY_OVERDUE: Duration = Duration::from_secs(5);
-
-/// When the table is full, one of this many waiting connections is closed at once. More than one is
-/// closed, because the search for the oldest is linear.
-const SHARE_CLOSED: usize = 32;
 
 pub(super) struct ConnectionTable {
     limits: ConnectionLimits,
@@ -30,27 +25,34 @@ pub(super) struct ConnectionTable {
     open: Mutex<Open>,
 }
 
-#[derive(Default)]
 struct Open {
     next_id: u64,
     connections: HashMap<u64, Entry>,
     by_peer: HashMap<IpAddr, usize>,
-    by_key: HashMap<Arc<str>, usize>,
+    /// All connections whose caller is known, in use or not.
+    by_caller: CallerShares,
 }
 
 /// A connection and its phase when it was examined.
 #[derive(Clone, Copy)]
-struct ObservedState {
-    since: u64,
-    id: u64,
-    phase: Phase,
+pub(super) struct ObservedState {
+    pub(super) since: u64,
+    pub(super) id: u64,
+    pub(super) phase: Phase,
+}
+
+/// Whose key a request was sent with.
+#[derive(Clone, PartialEq, Eq)]
+struct Caller {
+    tenant: TenantId,
+    key: Arc<str>,
 }
 
 struct Entry {
     connection: Arc<Connection>,
     peer: IpAddr,
-    /// The key of its newest request.
-    key: Option<Arc<str>>,
+    /// The caller of the newest authenticated request.
+    caller: Option<Caller>,
     /// Set once its task runs.
     task: Option<AbortHandle>,
 }
@@ -78,14 +80,13 @@ struct SlotKey {
 }
 
 impl ConnectionsByKey for SlotKey {
-    fn use_key(&self, key_id: &Arc<str>) -> Result<(), usize> {
-        let table = &self.table;
-        let max = table.limits.max_per_key;
-        let counted = table
-            .open
-            .lock()
-            .set_key(self.id, key_id, max, table.now_ms());
-        counted.ok_or(max)
+    fn use_key(&self, tenant: &TenantId, key_id: &Arc<str>) -> Result<(), ShareRefused> {
+        let caller = Caller {
+            tenant: tenant.clone(),
+            key: Arc::clone(key_id),
+        };
+        let limits = &self.table.limits;
+        self.table.open.lock().set_caller(self.id, caller, limits)
     }
 }
 
@@ -98,9 +99,14 @@ impl Drop for ConnectionSlot {
 impl ConnectionTable {
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
         Arc::new(Self {
-            limits,
             epoch: Instant::now(),
-            open: Mutex::default(),
+            open: Mutex::new(Open {
+                next_id: 0,
+                connections: HashMap::new(),
+                by_peer: HashMap::new(),
+                by_caller: CallerShares::new(limits.shares()),
+            }),
+            limits,
         })
     }
 
@@ -130,7 +136,7 @@ impl ConnectionTable {
             Entry {
                 connection: Arc::clone(&connection),
                 peer,
-                key: None,
+                caller: None,
                 task: None,
             },
         );
@@ -207,60 +213,62 @@ impl Open {
             return;
         };
         decrement(&mut self.by_peer, &entry.peer);
-        if let Some(key) = &entry.key {
-            decrement(&mut self.by_key, key);
+        if let Some(Caller { tenant, key }) = &entry.caller {
+            self.by_caller.remove(tenant, key);
         }
     }
 
-    /// Counts a connection for a key. `None` if the key has `max` others and none of them waits.
-    fn set_key(&mut self, id: u64, key: &Arc<str>, max: usize, now: u64) -> Option<()> {
-        let before = self.connections.get(&id)?.key.clone();
-        if before.as_ref() == Some(key) {
-            return Some(());
+    /// Takes a place for the newest request of a connection, if its caller's share has one.
+    fn set_caller(
+        &mut self,
+        id: u64,
+        caller: Caller,
+        limits: &ConnectionLimits,
+    ) -> Result<(), ShareRefused> {
+        // It may have been closed in the meantime.
+        let Some(entry) = self.connections.get_mut(&id) else {
+            return Ok(());
+        };
+        if let Some(Caller { tenant, key }) = entry.caller.take() {
+            self.by_caller.remove(&tenant, &key);
         }
-        if self.by_key.get(key).is_some_and(|count| *count >= max) {
-            self.evict_waiting(now, |entry| entry.key.as_ref() == Some(key))?;
+        let Caller { tenant, key } = &caller;
+        // Idle connections count only here. Without them there may be room: they can be evicted.
+        if self.by_caller.check(tenant, key).is_err() {
+            self.in_use(limits).check(tenant, key)?;
         }
-        if let Some(before) = before {
-            decrement(&mut self.by_key, &before);
+        self.by_caller.add(tenant, key);
+        if let Some(entry) = self.connections.get_mut(&id) {
+            entry.connection.take_place();
+            entry.caller = Some(caller);
         }
-        *self.by_key.entry(Arc::clone(key)).or_default() += 1;
-        self.connections.get_mut(&id)?.key = Some(Arc::clone(key));
-        Some(())
+        Ok(())
     }
 
-    /// Closes those of the chosen connections that waited longest: first with incomplete headers, then idle ones,
-    /// then with an overdue body. `None` if none can be closed.
+    /// The places of requests in progress.
+    fn in_use(&self, limits: &ConnectionLimits) -> CallerShares {
+        let mut in_use = CallerShares::new(limits.shares());
+        for entry in self.connections.values() {
+            let counts = entry.connection.has_place() && entry.connection.in_use();
+            if let Some(Caller { tenant, key }) = entry.caller.as_ref().filter(|_| counts) {
+                in_use.add(tenant, key);
+            }
+        }
+        in_use
+    }
+
+    /// Closes some of these connections that wait. `None` if none can be closed.
     fn evict_waiting(&mut self, now: u64, among: impl Fn(&Entry) -> bool) -> Option<()> {
-        let entries = self.connections.iter();
-        let mut waiting: Vec<(u8, ObservedState)> = entries
-            .filter(|(_, entry)| among(entry))
-            .filter(|(_, entry)| entry.connection.blocked_for(now).is_none())
-            .filter_map(|(id, entry)| {
-                let (phase, since) = entry.connection.phase();
-                let waited = Duration::from_millis(now.saturating_sub(since));
-                let rank = match phase {
-                    Phase::Header => 0,
-                    Phase::Idle => 1,
-                    Phase::Body if waited > BODY_OVERDUE => 2,
-                    Phase::Body | Phase::Response | Phase::Closed => return None,
-                };
-                let id = *id;
-                Some((rank, ObservedState { since, id, phase }))
-            })
-            .collect();
-        let close_count = (waiting.len() / SHARE_CLOSED).max(1);
-        if waiting.len() > close_count {
-            waiting.select_nth_unstable_by_key(close_count, |(rank, observed)| {
-                (*rank, observed.since, observed.id)
-            });
-        }
-        let closed = waiting
-            .into_iter()
-            .take(close_count)
-            .filter(|(_, observed)| self.close(*observed))
-            .count();
-        (closed > 0).then_some(())
+        let size = self.connections.len();
+        let entries = self.connections.iter().filter(|(_, entry)| among(entry));
+        let candidates = entries.filter_map(|(id, entry)| {
+            let caller = entry.caller.as_ref();
+            let of_tenant = caller.map(|caller| self.by_caller.held_by(&caller.tenant));
+            Candidate::examine(*id, &entry.connection, of_tenant, now)
+        });
+        let chosen = choose(candidates.collect(), size);
+        let closed = chosen.into_iter().filter(|observed| self.close(*observed));
+        (closed.count() > 0).then_some(())
     }
 
     fn close_where(&mut self, chosen: impl Fn(&Connection, Phase, u64) -> bool) {
