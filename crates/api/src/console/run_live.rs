@@ -75,7 +75,7 @@ impl EventRenderer for RunPageRenderer {
         let row = run_view::event(run.id(), recorded, &run.sensitivity());
         Some(Frame {
             seq: recorded.seq,
-            name: "event".to_owned(),
+            name: "event",
             data: event_json(&row),
             urgent: false,
         })
@@ -92,7 +92,7 @@ impl EventRenderer for RunPageRenderer {
         state.answered = self.people.view();
         Some(Frame {
             seq: newest,
-            name: "state".to_owned(),
+            name: "state",
             data: state_json(&state),
             urgent: false,
         })
