@@ -22,6 +22,16 @@ pub(crate) struct Reply<'a> {
     pub(crate) body: &'a [u8],
 }
 
+impl Reply<'_> {
+    pub(crate) fn expect(&self, status: u16) -> Result<(), Failure> {
+        if self.status == status {
+            return Ok(());
+        }
+        let body = String::from_utf8_lossy(self.body);
+        Err(format!("the answer was {}: {body:.300}", self.status).into())
+    }
+}
+
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;

@@ -1,6 +1,6 @@
-//! A closed loop: each of `in_flight` callers has one request in flight at any time.
+//! A closed loop: each of `in_flight` callers has one operation in flight at any time.
 
-use crate::client::{Connection, Failure, text_field};
+use crate::client::{Connection, Failure, create, text_field};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +12,47 @@ pub(crate) enum Until {
     Count(usize),
 }
 
+/// What a caller does again and again.
+pub(crate) trait Operation: Send + Sync + 'static {
+    /// Returns the id of the run it made, if any. An unexpected response is an error.
+    fn perform(
+        &self,
+        connection: &mut Connection,
+    ) -> impl Future<Output = Result<Option<String>, Failure>> + Send;
+}
+
+/// One request, sent as it is.
+pub(crate) struct SingleRequest {
+    bytes: Vec<u8>,
+    expected_status: u16,
+}
+
+impl SingleRequest {
+    pub(crate) fn new(bytes: Vec<u8>, expected_status: u16) -> Self {
+        Self {
+            bytes,
+            expected_status,
+        }
+    }
+
+    pub(crate) fn create(workflow: &str) -> Self {
+        Self::new(create(workflow), 201)
+    }
+}
+
+impl Operation for SingleRequest {
+    async fn perform(&self, connection: &mut Connection) -> Result<Option<String>, Failure> {
+        let reply = connection.exchange(&self.bytes).await?;
+        reply.expect(self.expected_status)?;
+        Ok(text_field(reply.body, "runId"))
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct LoadResult {
     pub(crate) took: Duration,
     pub(crate) latencies: Vec<Duration>,
-    /// `runId` of the responses, unordered.
+    /// The runs that were made, unordered.
     pub(crate) runs: Vec<String>,
 }
 
@@ -30,9 +66,9 @@ pub(crate) async fn drive(
     address: SocketAddr,
     in_flight: usize,
     until: Until,
-    request: Vec<u8>,
+    operation: impl Operation,
 ) -> Result<LoadResult, Failure> {
-    let request: Arc<[u8]> = request.into();
+    let operation = Arc::new(operation);
     let started = Arc::new(AtomicUsize::new(0));
     let mut connections = Vec::new();
     for _ in 0..in_flight {
@@ -42,18 +78,14 @@ pub(crate) async fn drive(
     let callers: Vec<_> = connections
         .into_iter()
         .map(|mut connection| {
-            let (request, started) = (Arc::clone(&request), Arc::clone(&started));
+            let (operation, started) = (Arc::clone(&operation), Arc::clone(&started));
             tokio::spawn(async move {
                 let mut mine = LoadResult::default();
                 while should_continue(until, began, &started) {
                     let sent_at = Instant::now();
-                    let reply = connection.exchange(&request).await?;
+                    let run = operation.perform(&mut connection).await?;
                     mine.latencies.push(sent_at.elapsed());
-                    if reply.status != 201 {
-                        let body = String::from_utf8_lossy(reply.body);
-                        return Err(format!("create answered {}: {body:.300}", reply.status).into());
-                    }
-                    mine.runs.extend(text_field(reply.body, "runId"));
+                    mine.runs.extend(run);
                 }
                 Ok::<_, Failure>(mine)
             })

@@ -4,7 +4,7 @@
 //! same data on the same disk: minimal group commits, a single fsynced commit, and an HTTP server
 //! that only replies. The client runs on one thread and shares the cores with the server.
 //!
-//! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--fsync-ms N]`
+//! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--only cost] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -25,6 +25,7 @@ use load::{Latency, median};
 use options::{Only, Options};
 use report::{Report, Target, percent};
 use scenario::agents::Agents;
+use scenario::cost::Cost;
 use scenario::neighbour::Neighbour;
 use scenario::past::Past;
 use scenario::people::People;
@@ -62,6 +63,11 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     report.note(server::machine());
     if options.only == Some(Only::Neighbour) {
         report_neighbour(&mut report, &neighbour(options).await?);
+        report.print();
+        return Ok(());
+    }
+    if options.only == Some(Only::Cost) {
+        report_cost(&mut report, &scenario::cost::measure(options).await?);
         report.print();
         return Ok(());
     }
@@ -117,6 +123,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     server.stop().await?;
     drop(directory);
 
+    let cost = scenario::cost::measure(options).await?;
     let neighbour = neighbour(options).await?;
     let past = scenario::past::measure(options).await?;
 
@@ -157,6 +164,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         )
         .check(Target::AtLeast(0.9, "× empty store"), ratio);
     report_people(&mut report, &people);
+    report_cost(&mut report, &cost);
     report_neighbour(&mut report, &neighbour);
     report_agents(&mut report, &agents);
     report_past(&mut report, &past);
@@ -238,6 +246,12 @@ fn report_noop(
             noop.p99_in_commits,
         );
     report
+        .row("    the bare commit loop", grouped.to_string())
+        .check(
+            Target::Below(2.0, "× bare commits (p99)"),
+            noop.p99_of_grouped,
+        );
+    report
         .row("  create p50, p99 (one at a time)", alone.to_string())
         .check(
             Target::Below(10.0, "× one commit (p99)"),
@@ -266,6 +280,42 @@ fn report_people(report: &mut Report, people: &People) {
         Target::Below(3.0, "× with 100 open (p50)"),
         many.resolve.p50_ms / few.resolve.p50_ms,
     );
+}
+
+fn report_cost(report: &mut Report, cost: &Cost) {
+    let approvals = &cost.approvals;
+    report
+        .row(
+            "approvals, 64 in flight",
+            format!("{:.0}/s", approvals.per_second),
+        )
+        .check(Target::AtLeast(0.4, "× no-op runs"), approvals.of_noop);
+    report.row(
+        "  no-op runs in turns with them",
+        format!("{:.0}/s", approvals.noop_per_second),
+    );
+    report.row(
+        "reads of a waiting run, 64 in flight",
+        format!("{:.0}/s, {}", approvals.reads_per_second, approvals.read),
+    );
+    report.row(
+        "first pages of a small inbox",
+        format!("{:.0}/s, {}", approvals.inbox_per_second, approvals.inbox),
+    );
+    let page = &cost.page;
+    report
+        .row(
+            format!("a page of {} events, {} bytes", page.events, page.bytes),
+            page.read.to_string(),
+        )
+        .check(Target::Below(2.0, "× from memory (p50)"), page.of_memory);
+    report.row("  the same bytes from memory", page.from_memory.to_string());
+    report
+        .row(
+            format!("{} ended runs: resident", cost.ended_runs),
+            format!("{:.1} MB", cost.resident_mb),
+        )
+        .check(Target::Below(80.0, "MB"), cost.resident_mb);
 }
 
 fn report_agents(report: &mut Report, agents: &Agents) {

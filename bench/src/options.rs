@@ -30,6 +30,8 @@ pub(crate) enum Only {
     Past,
     /// A tenant beside an attacking one.
     Neighbour,
+    /// Approvals, small reads, a page of events and memory after many runs.
+    Cost,
 }
 
 impl Options {
@@ -45,7 +47,8 @@ impl Options {
                     Some("runs") => only = Some(Only::Runs),
                     Some("past") => only = Some(Only::Past),
                     Some("neighbour") => only = Some(Only::Neighbour),
-                    _ => return Err("--only runs, past or neighbour".into()),
+                    Some("cost") => only = Some(Only::Cost),
+                    _ => return Err("--only runs, past, neighbour or cost".into()),
                 },
                 "--binary" => binary = rest.next().ok_or("--binary PATH")?.into(),
                 "--directory" => disk = rest.next().map(PathBuf::from),

@@ -37,6 +37,11 @@ pub(crate) const HANGING: &str = "bench-hang";
 /// A parent, and a child that does nothing.
 pub(crate) const PARENT_AND_CHILD: &str = "bench-family";
 
+/// A run of about a thousand events without memory.
+pub(crate) const LONG_LOG: &str = "bench-long-log";
+/// Each round gives four events.
+const LONG_LOG_ROUNDS: u64 = 249;
+
 fn documents() -> Vec<Value> {
     let noop = |id: &str| node(id, "core.noop", json!({}));
     vec![
@@ -91,6 +96,19 @@ fn documents() -> Vec<Value> {
                 noop("end"),
             ],
             &[("rounds", "note"), ("note", "rounds"), ("rounds", "end")],
+        ),
+        document(
+            LONG_LOG,
+            &[
+                node(
+                    "rounds",
+                    "core.loop",
+                    json!({"times": LONG_LOG_ROUNDS, "maxIterations": LONG_LOG_ROUNDS}),
+                ),
+                noop("step"),
+                noop("end"),
+            ],
+            &[("rounds", "step"), ("step", "rounds"), ("rounds", "end")],
         ),
         hanging(),
         document(

@@ -17,6 +17,8 @@ use std::time::Duration;
 pub(crate) struct Commits {
     /// Commits per second of many callers with a minimal loop, per window.
     pub(crate) grouped: Vec<f64>,
+    /// The p99 of one of these callers in milliseconds, per window.
+    pub(crate) grouped_p99_ms: Vec<f64>,
     /// The p50 of a single caller's commit in milliseconds, per window.
     pub(crate) alone: Vec<f64>,
     waits: Vec<Duration>,
@@ -33,6 +35,8 @@ impl Commits {
         let directory = options.directory()?;
         let grouped = commits::grouped(stored, directory.path(), options).await?;
         self.grouped.push(grouped.per_second());
+        self.grouped_p99_ms
+            .push(Latency::of(grouped.latencies.clone()).p99_ms);
         self.waits_grouped.extend(grouped.latencies);
         let waits = commits::single(stored, directory.path(), options)?;
         self.alone.push(Latency::of(waits.clone()).p50_ms);

@@ -2,7 +2,7 @@
 //! the memory used by many waiting run trees.
 
 use crate::client::{Connection, Failure, create, get, text_field};
-use crate::load::{Until, drive};
+use crate::load::{SingleRequest, Until, drive};
 use crate::options::Options;
 use crate::server::Server;
 use crate::workflows::{LONG_ITERATIONS, SHORT_ITERATIONS};
@@ -45,7 +45,13 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Agents
     let long = supervise(server, "conformance-bench-long", LONG_ITERATIONS).await?;
     let pairs = options.waiting / 10;
     let until = Until::Count(pairs);
-    drive(server.address, 16, until, create("conformance-bench-wait")).await?;
+    drive(
+        server.address,
+        16,
+        until,
+        SingleRequest::create("conformance-bench-wait"),
+    )
+    .await?;
     settled(server, 2 * pairs).await?;
     Ok(Agents {
         handoff_commits: supervised - alone,
@@ -58,7 +64,13 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Agents
 
 async fn commits_per_run(server: &Server, workflow: &str) -> Result<f64, Failure> {
     let before = counter(server, "tandem_commit_seconds_count").await?;
-    let made = drive(server.address, 1, Until::Count(COUNTED), create(workflow)).await?;
+    let made = drive(
+        server.address,
+        1,
+        Until::Count(COUNTED),
+        SingleRequest::create(workflow),
+    )
+    .await?;
     for run in &made.runs {
         completed(server, run).await?;
     }

@@ -2,7 +2,7 @@
 //! calls, more than the host makes at once, and with writers of large runs.
 
 use crate::client::{Connection, Failure, KEY, NEIGHBOUR_KEY, request_as, text_field};
-use crate::load::{Latency, Until, drive};
+use crate::load::{Latency, SingleRequest, Until, drive};
 use crate::options::Options;
 use crate::server::Server;
 use crate::workflows::{HANGING, PARENT_AND_CHILD};
@@ -42,7 +42,13 @@ pub(crate) async fn measure(server: &Server, options: &Options) -> Result<Neighb
     let hole = black_hole(&mut attack).await?;
     let hang = json!({"workflowId": HANGING, "inputs": {"url": format!("http://{hole}/")}});
     let hang = post(KEY, &hang.to_string());
-    drive(server.address, 16, Until::Count(HANGING_CALLS), hang).await?;
+    drive(
+        server.address,
+        16,
+        Until::Count(HANGING_CALLS),
+        SingleRequest::new(hang, 201),
+    )
+    .await?;
     let made = large_writers(server, &mut attack).await?;
     tokio::time::sleep(options.window / 4).await;
     let attacked = creates(server, span, SAMPLES).await?;

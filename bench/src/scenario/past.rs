@@ -5,7 +5,7 @@
 //! here.
 
 use crate::client::{Connection, Failure, create, get, request, text_field};
-use crate::load::{Latency, Until, drive};
+use crate::load::{Latency, SingleRequest, Until, drive};
 use crate::options::Options;
 use crate::server::Server;
 use crate::workflows::HISTORY;
@@ -70,7 +70,7 @@ pub(crate) async fn measure(options: &Options) -> Result<Past, Failure> {
         server.address,
         64,
         Until::Count(others),
-        create("bench-wait"),
+        SingleRequest::create("bench-wait"),
     )
     .await?;
     let replay_beside = forks(&mut connection, &path, "replay", 0, repeats).await?;

@@ -4,7 +4,7 @@
 use crate::ceiling::Pairs;
 use crate::ceiling::commits::Stored;
 use crate::client::{Connection, Failure, create, get, request, text_field};
-use crate::load::{Latency, Until, drive};
+use crate::load::{Latency, SingleRequest, Until, drive};
 use crate::options::Options;
 use crate::server::Server;
 use std::time::{Duration, Instant};
@@ -64,7 +64,13 @@ async fn beside(
     open: usize,
 ) -> Result<Inbox, Failure> {
     let until = Until::Count(open + SAMPLE);
-    let made = drive(server.address, 16, until, create("bench-approval")).await?;
+    let made = drive(
+        server.address,
+        16,
+        until,
+        SingleRequest::create("bench-approval"),
+    )
+    .await?;
     let page = get("/v1/host/tandem/interrupts?status=open&limit=50");
     let mut reads = Vec::new();
     let mut answers = Vec::new();

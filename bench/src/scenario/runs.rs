@@ -4,7 +4,7 @@
 use crate::ceiling::Commits;
 use crate::ceiling::commits::Stored;
 use crate::client::{Connection, Failure, create, get, text_field};
-use crate::load::{Latency, LoadResult, Until, drive, median};
+use crate::load::{Latency, LoadResult, SingleRequest, Until, drive, median};
 use crate::options::Options;
 use crate::server::Server;
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ pub(crate) struct Runs {
     pub(crate) latency: Latency,
     /// The p99 of a window, in units of a single caller's commit (p50) right after it.
     pub(crate) p99_in_commits: f64,
+    /// The p99 of a window relative to that of as many callers of the bare commit loop right after it.
+    pub(crate) p99_of_grouped: f64,
     pub(crate) exchange: Exchange,
 }
 
@@ -34,9 +36,9 @@ pub(crate) async fn measure(
     mut beside: Option<(&mut Commits, &Stored)>,
     options: &Options,
 ) -> Result<Runs, Failure> {
-    let request = create(workflow);
     let warm = Until::Elapsed(options.window / 4);
-    drive(server.address, in_flight, warm, request.clone()).await?;
+    let operation = || SingleRequest::create(workflow);
+    drive(server.address, in_flight, warm, operation()).await?;
 
     let mut rates = Vec::new();
     let mut latencies = Vec::new();
@@ -45,7 +47,7 @@ pub(crate) async fn measure(
     for _ in 0..options.windows {
         let began = Instant::now();
         let window = Until::Elapsed(options.window);
-        let loaded = drive(server.address, in_flight, window, request.clone()).await?;
+        let loaded = drive(server.address, in_flight, window, operation()).await?;
         all_done(server, workflow).await?;
         rates.push(loaded.latencies.len() as f64 / began.elapsed().as_secs_f64());
         latencies.extend_from_slice(&loaded.latencies);
@@ -55,16 +57,21 @@ pub(crate) async fn measure(
             commits.measure(stored, options).await?;
         }
     }
-    let (grouped, single) = beside
-        .map(|(commits, _)| (commits.grouped.clone(), commits.alone.clone()))
-        .unwrap_or_default();
+    let ceilings = beside.map(|(commits, _)| &*commits);
+    let of_ceilings = |values: fn(&Commits) -> &Vec<f64>| {
+        ceilings
+            .map(|commits| values(commits).clone())
+            .unwrap_or_default()
+    };
     let beside = |ours: &[f64], theirs: Vec<f64>| {
         let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
         median(ratios.collect())
     };
-    let of_commits = beside(&rates, grouped);
-    let p99_in_commits = beside(&slowest, single);
+    let of_commits = beside(&rates, of_ceilings(|commits| &commits.grouped));
+    let p99_in_commits = beside(&slowest, of_ceilings(|commits| &commits.alone));
+    let p99_of_grouped = beside(&slowest, of_ceilings(|commits| &commits.grouped_p99_ms));
     read_back(server, &last.runs).await?;
+    let request = create(workflow);
     let answer = Connection::open(server.address)
         .await?
         .exchange(&request)
@@ -76,6 +83,7 @@ pub(crate) async fn measure(
         of_commits,
         latency: Latency::of(latencies),
         p99_in_commits,
+        p99_of_grouped,
         exchange: Exchange { request, answer },
     })
 }
@@ -98,12 +106,12 @@ pub(crate) async fn latency_alone(
     options: &Options,
 ) -> Result<Latency, Failure> {
     let until = Until::Elapsed(options.window);
-    let loaded = drive(server.address, 1, until, create(workflow)).await?;
+    let loaded = drive(server.address, 1, until, SingleRequest::create(workflow)).await?;
     Ok(Latency::of(loaded.latencies))
 }
 
 /// Waits until no run of the workflow is running.
-async fn all_done(server: &Server, workflow: &str) -> Result<(), Failure> {
+pub(crate) async fn all_done(server: &Server, workflow: &str) -> Result<(), Failure> {
     let mut connection = Connection::open(server.address).await?;
     let began = Instant::now();
     for status in ["pending", "running"] {

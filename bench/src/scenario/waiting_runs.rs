@@ -1,7 +1,7 @@
 //! A store full of waiting runs: they must not slow down the start or new runs, nor use memory.
 
-use crate::client::{Failure, create};
-use crate::load::{Until, drive};
+use crate::client::Failure;
+use crate::load::{SingleRequest, Until, drive};
 use crate::options::Options;
 use crate::scenario::runs;
 use crate::server::Server;
@@ -22,7 +22,13 @@ impl WaitingRuns {
         directory: &Path,
     ) -> Result<Self, Failure> {
         let until = Until::Count(options.waiting);
-        let made = drive(server.address, 64, until, create("bench-wait")).await?;
+        let made = drive(
+            server.address,
+            64,
+            until,
+            SingleRequest::create("bench-wait"),
+        )
+        .await?;
         println!(
             "{} waiting runs created at {:.0}/s",
             made.runs.len(),

@@ -71,7 +71,7 @@ impl PageBudget {
         build: impl Fn() -> F,
     ) -> Result<Response, Problem>
     where
-        F: Future<Output = Result<String, Problem>>,
+        F: Future<Output = Result<Vec<u8>, Problem>>,
     {
         let until = Instant::now() + MAX_WAIT;
         let mut page = self.build(tenant, until, &build).await?;
@@ -111,9 +111,9 @@ impl PageBudget {
         tenant: &TenantId,
         until: Instant,
         build: impl Fn() -> F,
-    ) -> Result<String, Problem>
+    ) -> Result<Vec<u8>, Problem>
     where
-        F: Future<Output = Result<String, Problem>>,
+        F: Future<Output = Result<Vec<u8>, Problem>>,
     {
         let permit = self.builds.acquire(tenant, 1, until).await;
         let _permit = permit.ok_or_else(Problem::busy)?;

@@ -27,7 +27,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// One server-sent event.
 pub(crate) struct Frame {
     pub(crate) seq: Seq,
-    pub(crate) name: String,
+    pub(crate) name: &'static str,
     /// JSON on one line.
     pub(crate) data: String,
     /// Never delayed by a batch: a reader may have to act on it.
@@ -232,7 +232,7 @@ impl<S: EventRenderer> EventStream<S> {
         };
         match &mut self.batch {
             Some(batch) => batch.take(frame, out),
-            None => write_frame(out, Some(frame.seq), &frame.name, &frame.data),
+            None => write_frame(out, Some(frame.seq), frame.name, &frame.data),
         }
     }
 

@@ -27,8 +27,8 @@ impl App {
         run: &RunId,
     ) -> Result<ObservedRun, AppError> {
         caller.require_scope(Scope::RunsRead)?;
-        self.find_run(caller, run).await?;
-        let observed = self.runtime().observe(&caller.tenant, run).await?;
+        let stored = self.find_run(caller, run).await?;
+        let observed = self.runtime().observe_stored(stored).await?;
         observed.ok_or(AppError::NotFound(ResourceKind::Run))
     }
 

@@ -5,7 +5,7 @@ use crate::driven_machine::DrivenMachine;
 use crate::offload::in_place;
 use crate::runtime::Runtime;
 use tandem_record::{Seq, StreamId};
-use tandem_store::{Fault, PageLimit};
+use tandem_store::{Fault, PageLimit, SnapshotQuery};
 
 /// Page size for reading the log while folding.
 pub(crate) const FOLD_PAGE: PageLimit = PageLimit {
@@ -31,22 +31,32 @@ impl Runtime {
         last: Option<Seq>,
     ) -> Result<FoldedStream<M>, Fault> {
         let is_usable = |seq| last.is_none_or(|last| seq <= last);
-        let snapshot = self.store().snapshot(stream).await?;
-        let restored = snapshot
-            .filter(|s| s.format == M::SNAPSHOT_FORMAT && is_usable(s.seq))
-            .and_then(|s| {
-                in_place(s.body.len(), || {
-                    let snapshot: M::Snapshot = serde_json::from_str(&s.body).ok()?;
-                    Some((restore(snapshot)?, s.seq))
-                })
-            });
+        let wanted = SnapshotQuery {
+            format: M::SNAPSHOT_FORMAT,
+            up_to: last,
+        };
+        let start = self.store().fold_start(stream, wanted, FOLD_PAGE).await?;
+        let is_from_start = start.snapshot.is_none();
+        let restored = start.snapshot.and_then(|s| {
+            in_place(s.body.len(), || {
+                let snapshot: M::Snapshot = serde_json::from_str(&s.body).ok()?;
+                Some((restore(snapshot)?, s.seq))
+            })
+        });
+        // Without its snapshot the page is of no use.
+        let mut first_page = (is_from_start || restored.is_some()).then_some(start.slice);
         let (mut machine, snapshot_at) = match restored {
             Some((machine, at)) => (machine, Some(at)),
             None => (fresh, None),
         };
         loop {
-            let page = self.store().event_page(stream, machine.head(), FOLD_PAGE);
-            let page = page.await?;
+            let page = match first_page.take() {
+                Some(page) => page,
+                None => {
+                    let after = machine.head();
+                    self.store().event_page(stream, after, FOLD_PAGE).await?
+                }
+            };
             let bytes = page.events.iter().map(|e| e.body.len()).sum();
             in_place(bytes, || {
                 for stored in page.events.iter().take_while(|e| is_usable(e.seq)) {

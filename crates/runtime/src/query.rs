@@ -60,10 +60,15 @@ impl Runtime {
         tenant: &TenantId,
         run: &RunId,
     ) -> Result<Option<ObservedRun>, Fault> {
-        let Some(stored) = self.store().run(tenant, run).await? else {
-            return Ok(None);
-        };
-        let folded = self.folded(run, stored).await?;
+        match self.store().run(tenant, run).await? {
+            Some(stored) => self.observe_stored(stored).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The same when its row was read. Never older than the row.
+    pub async fn observe_stored(&self, stored: StoredRun) -> Result<Option<ObservedRun>, Fault> {
+        let folded = self.folded(stored).await?;
         Ok(folded.map(|run| observed(&run)))
     }
 
@@ -84,7 +89,7 @@ impl Runtime {
         let Some(stored) = self.store().run(tenant, run).await? else {
             return Ok(None);
         };
-        let folded = self.folded(run, stored).await?;
+        let folded = self.folded(stored).await?;
         Ok(folded.and_then(|run| run.artifact(artifact)))
     }
 
@@ -100,7 +105,7 @@ impl Runtime {
         let Some(stored) = self.store().run(tenant, run).await? else {
             return Ok(None);
         };
-        let folded = self.folded(run, stored).await?;
+        let folded = self.folded(stored).await?;
         Ok(folded.as_ref().and_then(|run| {
             Some(NextStepsPreview {
                 policy: run.decision_policy(node, Some(interrupt))?,
@@ -193,11 +198,8 @@ impl Runtime {
     }
 
     /// From the cache if it is as new as the row, else from the store.
-    pub(crate) async fn folded(
-        &self,
-        run: &RunId,
-        stored: StoredRun,
-    ) -> Result<Option<Run>, Fault> {
+    pub(crate) async fn folded(&self, stored: StoredRun) -> Result<Option<Run>, Fault> {
+        let run = &stored.row.run_id;
         if self.is_past_retention(&stored) {
             return Ok(None);
         }

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use tandem_record::{Seq, StreamId, Timestamp};
 use tandem_store::{
-    Append, Fault, NewEvent, PageLimit, ReadLog, SnapshotRecord, StoredEvent, StreamSlice,
+    Append, Fault, FoldStart, NewEvent, PageLimit, ReadLog, SnapshotQuery, SnapshotRecord,
+    StoredEvent, StreamSlice,
 };
 
 /// Separator between the bodies of a row. JSON escapes control characters, so no body contains it.
@@ -238,6 +239,24 @@ impl ReadLog for SqliteStore {
         let stream = stream.clone();
         self.readers
             .read(move |connection| snapshot(connection, &stream))
+            .await
+    }
+
+    async fn fold_start(
+        &self,
+        stream: &StreamId,
+        wanted: SnapshotQuery,
+        limit: PageLimit,
+    ) -> Result<FoldStart, Fault> {
+        let stream = stream.clone();
+        self.readers
+            .read(move |connection| {
+                let snapshot = snapshot(connection, &stream)?;
+                let snapshot = snapshot.filter(|snapshot| wanted.admits(snapshot));
+                let after = snapshot.as_ref().map(|snapshot| snapshot.seq);
+                let slice = slice(connection, &stream, after, limit)?;
+                Ok(FoldStart { snapshot, slice })
+            })
             .await
     }
 }

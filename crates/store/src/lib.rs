@@ -40,10 +40,10 @@ pub use lane::{DueLane, Lane, LaneQuery, WorkClass};
 pub use lease::{ClaimTimers, Lease, LeaseId, LeaseRenewal, LeaseRequest, TaskLeases};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
 pub use read::{
-    DueTimer, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, ListedRun, MemoryQuery, MemorySegment, MemoryView, Page,
-    PageLimit, QUESTION_PAGE_BYTES, RegisteredWorkflow, RunFilter, RunListing, RunPosition,
-    StoredEvent, StoredRun, StreamSlice, question_page,
+    DueTimer, FoldStart, IdempotencyKey, InboxChoices, InboxCursor, InboxPage, InboxQuery,
+    InboxSort, InterruptFilter, InterruptListing, ListedRun, MemoryQuery, MemorySegment,
+    MemoryView, Page, PageLimit, QUESTION_PAGE_BYTES, RegisteredWorkflow, RunFilter, RunListing,
+    RunPosition, SnapshotQuery, StoredEvent, StoredRun, StreamSlice, question_page,
 };
 pub use storage_usage::{
     RunCounts, RunSize, ScopeSize, StorageUsage, USAGE_MAX_RUNS, USAGE_MAX_WRITES, USAGE_TOP_COUNT,
@@ -96,6 +96,21 @@ pub trait ReadLog: Send + Sync {
 
     /// The newest usable snapshot of a stream's folded state. A cache: `None` is always correct.
     async fn snapshot(&self, stream: &StreamId) -> Result<Option<SnapshotRecord>, Fault>;
+
+    /// Everything a fold starts with: the snapshot, if it is wanted, and the first page of the events after
+    /// it, or from the start. A store may read both at once.
+    async fn fold_start(
+        &self,
+        stream: &StreamId,
+        wanted: SnapshotQuery,
+        limit: PageLimit,
+    ) -> Result<FoldStart, Fault> {
+        let snapshot = self.snapshot(stream).await?;
+        let snapshot = snapshot.filter(|snapshot| wanted.admits(snapshot));
+        let after = snapshot.as_ref().map(|snapshot| snapshot.seq);
+        let slice = self.event_page(stream, after, limit).await?;
+        Ok(FoldStart { snapshot, slice })
+    }
 }
 
 /// Reads of the run projection.

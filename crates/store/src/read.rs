@@ -1,6 +1,6 @@
 //! Parameters and results of reads.
 
-use crate::commit::{InterruptRow, RunRow};
+use crate::commit::{InterruptRow, RunRow, SnapshotRecord};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
@@ -43,6 +43,29 @@ pub struct StreamSlice {
     pub events: Vec<StoredEvent>,
     /// `None` when the stream does not exist.
     pub head: Option<Seq>,
+}
+
+/// Which snapshot a reader can use.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotQuery {
+    pub format: u32,
+    /// The state as of this event or earlier; of any event when `None`.
+    pub up_to: Option<Seq>,
+}
+
+impl SnapshotQuery {
+    pub fn admits(self, snapshot: &SnapshotRecord) -> bool {
+        let in_time = self.up_to.is_none_or(|last| snapshot.seq <= last);
+        snapshot.format == self.format && in_time
+    }
+}
+
+/// What a fold of a stream starts with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoldStart {
+    pub snapshot: Option<SnapshotRecord>,
+    /// The events after the snapshot, or from the start.
+    pub slice: StreamSlice,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use crate::v1;
 use serde_json::Value;
-use tandem_record::{RecordedEvent, RunId, RunView, Sensitivity};
+use tandem_record::{Event, RecordedEvent, RunId, RunView, Sensitivity};
 pub use v1::project::{SignedLink, SnapshotExtras};
 
 /// A protocol major. A match over it has no catch-all arm, so a new major must be given shapes everywhere.
@@ -35,10 +35,31 @@ pub fn event(run: &RunId, recorded: &RecordedEvent, reader: Reader<'_>) -> Value
     }
 }
 
-/// The payload of one event, without its envelope.
-pub fn message(run: &RunId, recorded: &RecordedEvent, reader: Reader<'_>) -> Value {
+/// The same as text. Costs less than a value where many events are sent.
+pub fn event_text(run: &RunId, recorded: &RecordedEvent, reader: Reader<'_>) -> String {
+    match reader.major {
+        ProtocolMajor::V1 => v1::project::event_text(run, recorded, reader.mask),
+    }
+}
+
+/// The same at the end of a longer text.
+pub fn append_event(run: &RunId, recorded: &RecordedEvent, reader: Reader<'_>, text: &mut Vec<u8>) {
+    match reader.major {
+        ProtocolMajor::V1 => v1::project::append_event(run, recorded, reader.mask, text),
+    }
+}
+
+/// The payload of one event as text, without its envelope.
+pub fn message(run: &RunId, recorded: &RecordedEvent, reader: Reader<'_>) -> String {
     match reader.major {
         ProtocolMajor::V1 => v1::project::message(run, recorded, reader.mask),
+    }
+}
+
+/// The public name of an event.
+pub fn event_type(event: &Event, major: ProtocolMajor) -> &'static str {
+    match major {
+        ProtocolMajor::V1 => v1::project::event_type(event),
     }
 }
 

@@ -77,7 +77,7 @@ impl EventRenderer for RunPageRenderer {
         let row = run_view::event(run.id(), recorded, &run.sensitivity(), &mut shown);
         Some(Frame {
             seq: recorded.seq,
-            name: "event".to_owned(),
+            name: "event",
             data: event_json(&row),
             urgent: false,
         })
@@ -94,7 +94,7 @@ impl EventRenderer for RunPageRenderer {
         state.answered = self.people.view(&mut shown);
         Some(Frame {
             seq: newest,
-            name: "state".to_owned(),
+            name: "state",
             data: state_json(&state),
             urgent: false,
         })

@@ -31,7 +31,7 @@ pub(super) async fn read_bundle(
     let max_events = max_events.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let build = || async {
         let bundle = collect(&api, &caller, &run, max_events).await?;
-        Ok(bundle.to_string())
+        Ok(bundle.to_string().into_bytes())
     };
     let mut response = api.pages.respond(&caller.tenant, build).await?;
     let no_store = HeaderValue::from_static("no-store");

@@ -111,16 +111,15 @@ impl EventRenderer for EventsRenderer {
         if !self.batched && self.modes.shows_as_message(&recorded.event) {
             return Some(Frame {
                 seq: recorded.seq,
-                name: MESSAGE.to_owned(),
-                data: project::message(&self.run, recorded, reader).to_string(),
+                name: MESSAGE,
+                data: project::message(&self.run, recorded, reader),
                 urgent: false,
             });
         }
-        let doc = project::event(&self.run, recorded, reader);
         Some(Frame {
             seq: recorded.seq,
-            name: doc["type"].as_str().unwrap_or("message").to_owned(),
-            data: doc.to_string(),
+            name: project::event_type(&recorded.event, reader.major),
+            data: project::event_text(&self.run, recorded, reader),
             urgent: is_urgent(&recorded.event),
         })
     }
@@ -156,7 +155,7 @@ impl EventRenderer for ValuesRenderer {
             seq == self.after || (seq > self.after && Modes::values_trigger(&recorded.event));
         shown.then(|| Frame {
             seq: recorded.seq,
-            name: "state.snapshot".to_owned(),
+            name: "state.snapshot",
             data: self.snapshot().to_string(),
             urgent: is_urgent(&recorded.event),
         })

@@ -92,17 +92,17 @@ async fn poll_page(
     api: &ApiState,
     stored: &StoredRun,
     after: Option<Seq>,
-) -> Result<String, AppError> {
+) -> Result<Vec<u8>, AppError> {
     let sensitivity = api.app.sensitivity(stored).await?;
     let run = &stored.row.run_id;
     let reader = Reader::v1(&sensitivity);
-    let mut text = String::from("{\"events\":[");
+    let mut text = b"{\"events\":[".to_vec();
     let mut is_first = true;
     let page = api.app.read_log_page(stored, after, |recorded| {
         if !std::mem::take(&mut is_first) {
-            text.push(',');
+            text.push(b',');
         }
-        text.push_str(&project::event(run, &recorded, reader).to_string());
+        project::append_event(run, &recorded, reader, &mut text);
     });
     let page = page.await?;
     let ended = page.status.is_terminal();
@@ -113,7 +113,7 @@ async fn poll_page(
         "runStatus": page.status.as_str(),
         "isTerminal": ended,
     });
-    text.push_str("],");
-    text.push_str(rest.to_string().trim_start_matches('{'));
+    text.extend_from_slice(b"],");
+    text.extend_from_slice(rest.to_string().trim_start_matches('{').as_bytes());
     Ok(text)
 }

@@ -97,6 +97,7 @@ pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
 where
     P: AsyncFnOnce(&ServerContext) -> anyhow::Result<Ready>,
 {
+    keep_pages_small();
     let threads = tokio::runtime::Builder::new_multi_thread()
         .global_queue_interval(GLOBAL_QUEUE_INTERVAL)
         .enable_all()
@@ -132,6 +133,13 @@ where
     large_requests.shutdown_background();
     threads.shutdown_background();
     code
+}
+
+/// The allocator asks for huge pages. They are filled only in part, and the rest counts as resident.
+fn keep_pages_small() {
+    // Where this is not permitted the process only uses more memory.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 /// One thread with low priority: large requests use the processor time that others leave.

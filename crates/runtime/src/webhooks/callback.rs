@@ -136,7 +136,7 @@ impl Runtime {
             return Ok(NotifyOutcome::NothingToSend);
         };
         let row = stored.row.clone();
-        let Some(run) = self.folded(run_id, stored).await? else {
+        let Some(run) = self.folded(stored).await? else {
             return Ok(NotifyOutcome::NothingToSend);
         };
         let mut open = run.open_questions().into_iter();

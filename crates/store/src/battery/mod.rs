@@ -140,7 +140,7 @@ macro_rules! battery {
                 the_log_is_bounded, deleting_removes_webhook_and_deliveries,
                 no_delivery_guard_rejects_pending_deliveries, waking_moves_an_entry_earlier_only;
             snapshot: replaced_with_its_append, rejected_append_retains_the_old_snapshot,
-                snapshot_ahead_of_its_log_is_refused;
+                snapshot_ahead_of_its_log_is_refused, fold_starts_after_a_wanted_snapshot;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,
                 one_live_run_for_a_scope, one_first_registration;

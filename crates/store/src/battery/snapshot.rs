@@ -1,7 +1,7 @@
 //! A snapshot is stored with the append it was taken after.
 
 use super::sample::{append, commit, conflict, must, whole};
-use crate::{Error, SnapshotRecord, Store};
+use crate::{Error, PageLimit, SnapshotQuery, SnapshotRecord, Store};
 use std::sync::Arc;
 use tandem_record::{Seq, StreamId};
 
@@ -54,4 +54,33 @@ pub async fn snapshot_ahead_of_its_log_is_refused(store: Arc<dyn Store>) {
         other => panic!("expected a fault, got {other:?}"),
     }
     assert!(whole(&store, &stream).await.is_empty());
+}
+
+pub async fn fold_starts_after_a_wanted_snapshot(store: Arc<dyn Store>) {
+    let stream = StreamId::new("run:a");
+    let mut first = append(&stream, None, 3);
+    first.snapshot = snapshot(2);
+    must(&store, commit([first])).await;
+    must(&store, commit([append(&stream, Some(2), 2)])).await;
+    let wanted = |format, up_to: Option<u64>| SnapshotQuery {
+        format,
+        up_to: up_to.map(Seq),
+    };
+    for (query, expected, first_seqs) in [
+        (wanted(7, None), snapshot(2), [3, 4]),
+        (wanted(7, Some(2)), snapshot(2), [3, 4]),
+        (wanted(7, Some(1)), None, [0, 1]),
+        (wanted(8, None), None, [0, 1]),
+    ] {
+        let limit = PageLimit::of_events(2);
+        let start = store.fold_start(&stream, query, limit).await.unwrap();
+        assert_eq!(start.snapshot, expected, "{query:?}");
+        let seqs: Vec<u64> = start.slice.events.iter().map(|e| e.seq.0).collect();
+        assert_eq!(seqs, first_seqs, "{query:?}");
+        assert_eq!(start.slice.head, Some(Seq(4)));
+    }
+    let nothing = StreamId::new("run:b");
+    let start = store.fold_start(&nothing, wanted(7, None), PageLimit::of_events(2));
+    let start = start.await.unwrap();
+    assert_eq!((start.snapshot, start.slice.head), (None, None));
 }

@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::payload::{Fields, error as full};
+use super::fields::WriteFields;
+use super::payload::error as full;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{
@@ -34,7 +35,12 @@ pub(super) fn names_foreign_hosts(event: &Event) -> bool {
     }
 }
 
-pub(super) fn payload(run: &RunId, event: &Event, sensitivity: &Sensitivity, out: &mut Fields) {
+pub(super) fn payload(
+    run: &RunId,
+    event: &Event,
+    sensitivity: &Sensitivity,
+    out: &mut impl WriteFields,
+) {
     match event {
         Event::Agent(fact) => agent_event_payload(run, fact, sensitivity, out),
         Event::OrchestratorDecided {
@@ -120,7 +126,7 @@ fn agent_event_payload(
     run: &RunId,
     event: &AgentEvent,
     sensitivity: &Sensitivity,
-    out: &mut Fields,
+    out: &mut impl WriteFields,
 ) {
     let agent = match event.kind {
         AgentEventKind::HandedOff { .. } => "fromAgentId",

@@ -11,8 +11,8 @@ pub use agents::AgentCapabilities;
 pub use packs::WasmPacks;
 pub use testing::TestingCapabilities;
 
+use super::fields::{Fields, WriteFields};
 use super::memory_and_lineage::COMPACTION_TRIGGER;
-use super::payload::Fields;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
 use super::webhook::SIGNATURE_ALGORITHM;
 use serde_json::{Value, json};

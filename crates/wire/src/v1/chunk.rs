@@ -1,7 +1,7 @@
 //! A chunk of a model answer, as readers of the log and of `messages` streams see it.
 
+use super::fields::{Fields, WriteFields};
 use super::mask::masked;
-use super::payload::Fields;
 use serde_json::{Value, json};
 use tandem_record::{ChunkPiece, OutputChunk, RunId, Sensitivity};
 
@@ -9,7 +9,7 @@ pub(super) fn chunk_payload(
     run: &RunId,
     event: &OutputChunk,
     sensitivity: &Sensitivity,
-    out: &mut Fields,
+    out: &mut impl WriteFields,
 ) {
     // Chunks of a port are as sensitive as its whole value.
     let hidden = sensitivity.outputs.contains_key(&event.node);

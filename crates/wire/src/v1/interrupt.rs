@@ -2,7 +2,7 @@
 //! events that no node waits for yet. Names that are not in the protocol's catalogue belong to this
 //! host; the protocol's name for a denial is reserved for hosts that advertise its role model.
 
-use super::payload::Fields;
+use super::fields::WriteFields;
 use super::time::rfc3339;
 use serde_json::Value;
 use tandem_record::{DeciderSnapshot, Event, Timestamp};
@@ -22,7 +22,7 @@ pub fn public_data(kind: &str, data: &Value) -> Value {
         .collect()
 }
 
-pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut Fields) {
+pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut impl WriteFields) {
     match event {
         Event::ApprovalRequested {
             node,
@@ -185,7 +185,7 @@ pub(super) fn interrupt_payload(event: &Event, at: Timestamp, out: &mut Fields) 
 }
 
 /// The groups, roles and delegation of a decider at the time of the decision.
-pub(super) fn decider_fields(decider: &DeciderSnapshot, out: &mut Fields) {
+pub(super) fn decider_fields(decider: &DeciderSnapshot, out: &mut impl WriteFields) {
     out.opt("actingFor", decider.acting_for.as_ref());
     let some = |names: &Vec<String>| (!names.is_empty()).then(|| names.clone());
     out.opt("eligibleThrough", some(&decider.groups));

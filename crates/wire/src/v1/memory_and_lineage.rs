@@ -1,14 +1,14 @@
 //! Owner and lineage of a run, and memory events, as clients see them. A memory write shows ids and
 //! tags, never content.
 
-use super::payload::Fields;
+use super::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
 use tandem_record::{Event, ForkedFrom, MemoryEntry, Owner};
 
 /// Compaction is never requested by a client.
 pub(super) const COMPACTION_TRIGGER: &str = "host-managed";
 
-pub(super) fn memory_payload(event: &Event, out: &mut Fields) {
+pub(super) fn memory_payload(event: &Event, out: &mut impl WriteFields) {
     match event {
         Event::MemoryWritten { node, entry } => {
             out.set("memoryRef", &entry.memory_ref);

@@ -7,6 +7,7 @@ pub mod capabilities;
 mod chunk;
 pub mod diff;
 pub mod error;
+mod fields;
 pub mod interrupt;
 mod mask;
 mod memory_and_lineage;

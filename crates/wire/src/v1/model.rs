@@ -1,7 +1,7 @@
 //! Model calls as clients see them: usage and errors, never content. The request and the answer
 //! stay in the log.
 
-use super::payload::Fields;
+use super::fields::WriteFields;
 use serde_json::{Value, json};
 use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object, Sensitivity};
 
@@ -22,7 +22,7 @@ pub(super) fn envelope_name(event: &EnvelopeEvent) -> &'static str {
     }
 }
 
-pub(super) fn model_payload(event: &Event, sensitivity: &Sensitivity, out: &mut Fields) {
+pub(super) fn model_payload(event: &Event, sensitivity: &Sensitivity, out: &mut impl WriteFields) {
     match event {
         Event::ModelAnswered(event) => {
             out.node(&event.node);
@@ -64,7 +64,7 @@ pub(super) fn model_payload(event: &Event, sensitivity: &Sensitivity, out: &mut 
 }
 
 /// `hidden`: what the model said may repeat something sensitive.
-fn envelope(event: &EnvelopeEvent, hidden: bool, out: &mut Fields) {
+fn envelope(event: &EnvelopeEvent, hidden: bool, out: &mut impl WriteFields) {
     let mut who = || {
         out.set("provider", &event.provider);
         out.set("model", &event.model);

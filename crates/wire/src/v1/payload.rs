@@ -2,13 +2,14 @@
 
 use super::agent;
 use super::chunk::chunk_payload;
+use super::fields::{Fields, WriteFields};
 use super::interrupt::{decider_fields, interrupt_payload, public_data};
 use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
 use super::memory_and_lineage::{memory_payload, owner};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::time::rfc3339;
-use serde_json::{Value, json};
-use tandem_record::{DrainPolicy, ErrorInfo, Event, NodeId, Object, RunId, Sensitivity, Timestamp};
+use serde_json::Value;
+use tandem_record::{DrainPolicy, ErrorInfo, Event, RunId, Sensitivity, Timestamp};
 
 /// The event type clients see. Names under `tandem.` belong to this host; the others are from the
 /// protocol's catalogue.
@@ -72,13 +73,13 @@ pub(super) fn type_name(event: &Event) -> &'static str {
     }
 }
 
-pub(super) fn payload(
+pub(super) fn write_payload(
     run: &RunId,
     event: &Event,
     at: Timestamp,
     sensitivity: &Sensitivity,
-) -> Object {
-    let mut out = Fields::default();
+    out: &mut impl WriteFields,
+) {
     match event {
         Event::RunStarted {
             workflow_id,
@@ -146,9 +147,8 @@ pub(super) fn payload(
             out.opt("parentRunId", by_parent.as_ref());
             out.set("durationMs", duration_ms);
         }
-        other => node_payload(run, other, at, sensitivity, &mut out),
+        other => node_payload(run, other, at, sensitivity, out),
     }
-    out.0
 }
 
 fn node_payload(
@@ -156,7 +156,7 @@ fn node_payload(
     event: &Event,
     at: Timestamp,
     sensitivity: &Sensitivity,
-    out: &mut Fields,
+    out: &mut impl WriteFields,
 ) {
     match event {
         Event::NodeStarted {
@@ -284,7 +284,7 @@ fn interrupt_or_data_payload(
     event: &Event,
     at: Timestamp,
     sensitivity: &Sensitivity,
-    out: &mut Fields,
+    out: &mut impl WriteFields,
 ) {
     match event {
         Event::ApprovalRequested { .. }
@@ -303,7 +303,12 @@ fn interrupt_or_data_payload(
     }
 }
 
-fn data_payload(event: &Event, at: Timestamp, sensitivity: &Sensitivity, out: &mut Fields) {
+fn data_payload(
+    event: &Event,
+    at: Timestamp,
+    sensitivity: &Sensitivity,
+    out: &mut impl WriteFields,
+) {
     match event {
         Event::VariableChanged {
             name,
@@ -456,30 +461,4 @@ pub(super) fn error(error: &ErrorInfo) -> Value {
     out.opt("details", error.details.as_ref());
     out.set("retryable", error.retryable);
     Value::Object(out.0)
-}
-
-/// A JSON object under construction.
-#[derive(Default)]
-pub(super) struct Fields(pub(super) Object);
-
-impl Fields {
-    pub(super) fn set(&mut self, key: &str, value: impl serde::Serialize) {
-        self.0.insert(key.to_owned(), json!(value));
-    }
-
-    /// Absent keys are left out, never null.
-    pub(super) fn opt(&mut self, key: &str, value: Option<impl serde::Serialize>) {
-        if let Some(value) = value {
-            self.set(key, value);
-        }
-    }
-
-    /// Marks a payload that holds data from outside.
-    pub(super) fn untrusted(&mut self, untrusted: bool) {
-        self.opt("contentTrust", untrusted.then_some("untrusted"));
-    }
-
-    pub(super) fn node(&mut self, node: &NodeId) {
-        self.set("nodeId", node);
-    }
 }

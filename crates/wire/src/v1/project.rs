@@ -2,12 +2,14 @@
 //! major calls [`crate::project`].
 
 use super::agent;
+use super::fields::{Fields, TextFields, WriteFields};
 use super::interrupt::public_data;
 use super::mask::{masked_entries, masked_run_outputs};
 use super::memory_and_lineage::{forked_from, owner};
-use super::payload::{Fields, payload, type_name};
+use super::payload::{type_name, write_payload};
 use super::time::rfc3339;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use tandem_record::{
     Cause, Event, InterruptView, Object, ParentCause, RecordedEvent, RunId, RunStatus, RunView,
     Sensitivity, Timestamp,
@@ -68,32 +70,68 @@ pub fn event_type(event: &Event) -> &'static str {
 /// One event as clients see it.
 pub(crate) fn event(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
     let mut out = Fields::default();
+    write_event(run, recorded, sensitivity, &mut out);
+    Value::Object(out.0)
+}
+
+/// The same as text.
+pub(crate) fn event_text(
+    run: &RunId,
+    recorded: &RecordedEvent,
+    sensitivity: &Sensitivity,
+) -> String {
+    let mut text = Vec::new();
+    append_event(run, recorded, sensitivity, &mut text);
+    String::from_utf8(text).expect("JSON text is UTF-8")
+}
+
+/// The same at the end of a longer text.
+pub(crate) fn append_event(
+    run: &RunId,
+    recorded: &RecordedEvent,
+    sensitivity: &Sensitivity,
+    text: &mut Vec<u8>,
+) {
+    TextFields::write_object(text, |out| write_event(run, recorded, sensitivity, out));
+}
+
+fn write_event(
+    run: &RunId,
+    recorded: &RecordedEvent,
+    sensitivity: &Sensitivity,
+    out: &mut impl WriteFields,
+) {
+    let event = &recorded.event;
     out.set("eventId", run.event_id(recorded.seq));
     out.set("runId", run);
-    out.opt("nodeId", recorded.event.node());
-    out.set("type", type_name(&recorded.event));
-    let mut payload = payload(run, &recorded.event, recorded.at, sensitivity);
-    if let Some(Cause::Foreign { host, .. }) = &recorded.cause
-        && agent::names_foreign_hosts(&recorded.event)
-    {
-        payload.insert("causationHostId".to_owned(), json!(host));
-    }
-    out.set("payload", payload);
+    out.opt("nodeId", event.node());
+    out.set("type", type_name(event));
+    out.set_object("payload", |payload| {
+        write_payload(run, event, recorded.at, sensitivity, payload);
+        if let Some(Cause::Foreign { host, .. }) = &recorded.cause
+            && agent::names_foreign_hosts(event)
+        {
+            payload.set("causationHostId", host);
+        }
+    });
     out.set("timestamp", rfc3339(recorded.at));
     out.set("sequence", recorded.seq);
     out.set("schemaVersion", EVENT_SCHEMA_VERSION);
     out.set("engineVersion", "1");
     let cause = recorded.cause.as_ref().map(|cause| match cause {
-        Cause::Event(seq) => run.event_id(*seq),
-        Cause::External(id) | Cause::Foreign { event: id, .. } => id.clone(),
+        Cause::Event(seq) => Cow::Owned(run.event_id(*seq)),
+        Cause::External(id) | Cause::Foreign { event: id, .. } => Cow::Borrowed(id.as_str()),
     });
     out.opt("causationId", cause);
-    Value::Object(out.0)
 }
 
-/// The payload of one event, without its envelope.
-pub(crate) fn message(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> Value {
-    Value::Object(payload(run, &recorded.event, recorded.at, sensitivity))
+/// The payload of one event as text, without its envelope.
+pub(crate) fn message(run: &RunId, recorded: &RecordedEvent, sensitivity: &Sensitivity) -> String {
+    let mut text = Vec::new();
+    TextFields::write_object(&mut text, |out| {
+        write_payload(run, &recorded.event, recorded.at, sensitivity, out);
+    });
+    String::from_utf8(text).expect("JSON text is UTF-8")
 }
 
 /// A run as clients see it.

@@ -2,8 +2,9 @@
 //! event that started the span. So exporting twice gives the same spans, and a child run can
 //! compute the span of the node that started it.
 
+use super::fields::{Fields, WriteFields};
 use super::model::add_usage;
-use super::payload::Fields;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tandem_record::{
@@ -136,7 +137,8 @@ impl Tracer<'_> {
             attributes.set("openwop.pii_present", true);
         }
         for (i, tag) in request.options.tags.iter().flatten().enumerate() {
-            attributes.set(&format!("openwop.run.tag.{i}"), tag);
+            let name = format!("openwop.run.tag.{i}");
+            attributes.0.insert(name, Value::from(tag.as_str()));
         }
         if let Some(parent) = &request.parent {
             attributes.set("openwop.parent.run_id", &parent.run_id);
