@@ -22,6 +22,7 @@ mod decide;
 mod decision_input;
 mod definitions;
 mod driven_machine;
+mod effect_results;
 mod effects;
 mod fold_stream;
 mod fork;

@@ -1,5 +1,9 @@
 //! Backups and exports: everything is restored, and data that does not fit is refused.
 
+#[path = "earlier_versions/export.rs"]
+mod earlier_export;
+
+use earlier_export::of_version_8;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -459,26 +463,6 @@ async fn older_export_gets_workspace_memory_scopes() {
     };
     let questions = moved.list_interrupts(&tenant, &of_run, &page).await;
     assert_eq!(questions.unwrap().rows[0].1, question("r1"));
-}
-
-/// The same export as version 8 would write it.
-fn of_version_8(export: &str) -> String {
-    let lines = export.lines().map(|line| {
-        let line = line.replacen("\"schema\":14", "\"schema\":8", 1);
-        if line.starts_with("{\"interrupts\"") {
-            let line = line.replacen("\"stream\":\"run:", "\"run_id\":\"", 1);
-            return line.replacen("\"step\":", "\"node\":", 1);
-        }
-        match line.starts_with("{\"timers\"") {
-            true => line.replacen(",\"tenant\":\"t1\"", "", 1),
-            false => line,
-        }
-    });
-    let older: String = lines.map(|line| line + "\n").collect();
-    for changed in ["\"schema\":8", "\"run_id\":\"r1\"", "\"node\":\"gate\""] {
-        assert!(older.contains(changed), "{changed}");
-    }
-    older
 }
 
 #[tokio::test]

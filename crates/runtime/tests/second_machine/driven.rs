@@ -12,26 +12,26 @@ use tandem_runtime::{
 use tandem_store::{Commit, Lane, NewEvent, WorkClass};
 
 /// Attempts until a message counts as failed.
-pub const MAX_TRIES: u32 = 3;
+pub(crate) const MAX_TRIES: u32 = 3;
 /// Pause between two attempts.
-pub const RETRY_MS: u64 = 1_000;
+pub(crate) const RETRY_MS: u64 = 1_000;
 
 /// What was sent, by every process of a test.
 #[derive(Default)]
-pub struct Transport {
+pub(crate) struct Transport {
     /// Box and number of every attempt.
-    pub attempts: Mutex<Vec<(String, u32)>>,
+    pub(crate) attempts: Mutex<Vec<(String, u32)>>,
     /// How many of the next attempts fail.
-    pub failing: Mutex<u32>,
+    pub(crate) failing: Mutex<u32>,
 }
 
 impl Transport {
-    pub fn numbers(&self) -> Vec<u32> {
+    pub(crate) fn numbers(&self) -> Vec<u32> {
         let attempts = self.attempts.lock().expect("no panic");
         attempts.iter().map(|(_, number)| *number).collect()
     }
 
-    pub fn fail_next(&self, attempts: u32) {
+    pub(crate) fn fail_next(&self, attempts: u32) {
         *self.failing.lock().expect("no panic") = attempts;
     }
 

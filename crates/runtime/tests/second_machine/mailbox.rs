@@ -7,10 +7,10 @@ use tandem_engine::machine::{Decision, Machine, TimerRequest};
 use tandem_record::{Effect, EffectId, InterruptId, Recorded, Seq, StreamId, TenantId, Timestamp};
 
 /// Time from a question to its reminder.
-pub const REMIND_AFTER_MS: u64 = 60_000;
+pub(crate) const REMIND_AFTER_MS: u64 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum MailEvent {
+pub(crate) enum MailEvent {
     Opened { tenant: TenantId },
     Queued { number: u32 },
     Sent { number: u32 },
@@ -24,7 +24,7 @@ pub enum MailEvent {
 }
 
 #[derive(Clone, Debug)]
-pub enum MailCommand {
+pub(crate) enum MailCommand {
     Open { tenant: TenantId },
     Post,
     Mute,
@@ -37,44 +37,44 @@ pub enum MailCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MailReply {
+pub(crate) enum MailReply {
     Accepted,
     Refused,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Send {
-    pub number: u32,
+pub(crate) struct Send {
+    pub(crate) number: u32,
     /// Attempts that failed.
-    pub tries: u32,
+    pub(crate) tries: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MailState {
-    pub tenant: TenantId,
-    pub posted: u32,
-    pub muted: bool,
-    pub question: Option<(InterruptId, Timestamp)>,
-    pub reminder: Option<Timestamp>,
+pub(crate) struct MailState {
+    pub(crate) tenant: TenantId,
+    pub(crate) posted: u32,
+    pub(crate) muted: bool,
+    pub(crate) question: Option<(InterruptId, Timestamp)>,
+    pub(crate) reminder: Option<Timestamp>,
     head: Option<Seq>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Mailbox {
-    pub name: String,
-    pub state: MailState,
+pub(crate) struct Mailbox {
+    pub(crate) name: String,
+    pub(crate) state: MailState,
 }
 
-pub struct MailContext {
-    pub now: Timestamp,
+pub(crate) struct MailContext {
+    pub(crate) now: Timestamp,
 }
 
-pub fn stream(name: &str) -> StreamId {
+pub(crate) fn stream(name: &str) -> StreamId {
     StreamId::new(format!("box:{name}"))
 }
 
 impl Mailbox {
-    pub fn new(stream: &StreamId) -> Self {
+    pub(crate) fn new(stream: &StreamId) -> Self {
         let name = stream.as_str().trim_start_matches("box:").to_owned();
         let state = MailState {
             tenant: TenantId::new(""),
