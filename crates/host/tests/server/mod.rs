@@ -87,6 +87,16 @@ impl Server {
         Self::serving(documents, env)
     }
 
+    /// Serves `hello` to two tenants, with so many connections at once.
+    pub(crate) fn with_connections(max: usize, key_of_tenant2: &str) -> Self {
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("TANDEM_TENANT2_API_KEY", key_of_tenant2.to_owned()),
+            ("TANDEM_MAX_CONNECTIONS", max.to_string()),
+        ];
+        Self::serving(&[], env)
+    }
+
     /// Serves `hello` and the given documents with a settings file.
     pub(crate) fn configured(settings: &str, documents: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();
