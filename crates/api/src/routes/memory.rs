@@ -86,7 +86,7 @@ impl LastEntry {
 
 /// The entries after the cursor that fit into one response. They become text one by one, because as values
 /// they take several times the memory.
-async fn page(api: &ApiState, stored: &StoredRun, view: &View<'_>) -> Result<String, Problem> {
+async fn page(api: &ApiState, stored: &StoredRun, view: &View<'_>) -> Result<Vec<u8>, Problem> {
     let memory = api.app.read_memory(stored, view.at, view.scope).await?;
     let rest = match &view.after {
         Some(last) => last.rest(&memory.entries),
@@ -112,7 +112,7 @@ async fn page(api: &ApiState, stored: &StoredRun, view: &View<'_>) -> Result<Str
         next_cursor: last.map(|last| LastEntry::cursor(&rest[last])),
         entries: shown,
     };
-    Ok(serde_json::to_string(&body).expect("pages are plain data with text keys"))
+    Ok(serde_json::to_vec(&body).expect("pages are plain data with text keys"))
 }
 
 #[derive(Serialize)]
