@@ -13,7 +13,7 @@ mod sample;
 mod tests;
 
 use crate::Outcome;
-use crate::process::{cargo, read, target};
+use crate::process::{cargo, read, root, target};
 use options::Options;
 use report::Report;
 use sample::Mutant;
@@ -70,10 +70,12 @@ fn test(package: &str, chosen: &[Mutant], directory: &Path) -> Result<Value, Str
     let output = directory.join(package);
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", output.display());
     std::fs::create_dir_all(&output).map_err(failed)?;
-    let config = output.join("chosen.toml");
+    let (config, diff) = (output.join("chosen.toml"), output.join("chosen.diff"));
     std::fs::write(&config, sample::config(chosen)).map_err(failed)?;
+    std::fs::write(&diff, sample::diff(chosen, read_source)?).map_err(failed)?;
     let mut command = cargo(&["mutants", "--package", package, "--profile", "mutants"]);
     command.arg("--config").arg(&config);
+    command.arg("--in-diff").arg(&diff);
     command.arg("--output").arg(&output);
     command.args(["--jobs", "1", "--colors", "never", "--annotations", "none"]);
     // No documentation tests.
@@ -93,6 +95,11 @@ fn test(package: &str, chosen: &[Mutant], directory: &Path) -> Result<Value, Str
     let text = std::fs::read_to_string(&outcomes);
     let text = text.map_err(|error| format!("cannot read {}: {error}", outcomes.display()))?;
     parse(&text, "the outcomes")
+}
+
+fn read_source(file: &str) -> Result<String, String> {
+    std::fs::read_to_string(root().join(file))
+        .map_err(|error| format!("cannot read {file}: {error}"))
 }
 
 fn parse(text: &str, what: &str) -> Result<Value, String> {

@@ -1,11 +1,13 @@
 //! Which mutants are tested.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mutant {
     /// As `cargo-mutants` prints it: `FILE:LINE:COLUMN: CHANGE`.
     pub(super) name: String,
+    pub(super) file: String,
+    pub(super) line: usize,
     /// `FILE: CHANGE`, and ` #2` for the second one that reads the same. It stays when lines move.
     pub(super) key: String,
 }
@@ -16,7 +18,10 @@ pub(super) fn identify<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<M
     let identified = names.map(|name| {
         let unexpected = || format!("cargo mutants names a mutant {name:?}, without its place");
         let (place, change) = name.split_once(": ").ok_or_else(unexpected)?;
-        let file = place.rsplitn(3, ':').nth(2).ok_or_else(unexpected)?;
+        let mut place = place.splitn(3, ':');
+        let file = place.next().ok_or_else(unexpected)?;
+        let line = place.next().and_then(|line| line.parse().ok());
+        let line = line.ok_or_else(unexpected)?;
         let mut key = format!("{file}: {change}");
         let times = seen.entry(key.clone()).or_default();
         *times += 1;
@@ -25,6 +30,8 @@ pub(super) fn identify<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<M
         }
         Ok(Mutant {
             name: name.to_owned(),
+            file: file.to_owned(),
+            line,
             key,
         })
     });
@@ -49,7 +56,7 @@ fn hash(seed: u64, key: &str) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// A configuration of `cargo-mutants` that selects exactly these mutants.
+/// A configuration of `cargo-mutants` that selects these mutants, and others that [`diff`] leaves out.
 pub(super) fn config(mutants: &[Mutant]) -> String {
     let patterns = mutants.iter().map(|mutant| {
         let pattern = format!("^{}$", escape(&mutant.name));
@@ -57,6 +64,29 @@ pub(super) fn config(mutants: &[Mutant]) -> String {
         format!("    {},\n", serde_json::Value::from(pattern))
     });
     format!("examine_re = [\n{}]\n", patterns.collect::<String>())
+}
+
+/// A change that adds the lines of these mutants. `cargo-mutants` 27.1 selects deletions of a field by their line
+/// only, not by their name. `source` returns the text of a file.
+pub(super) fn diff(
+    mutants: &[Mutant],
+    source: impl Fn(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    let mut files: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for mutant in mutants {
+        files.entry(&mutant.file).or_default().insert(mutant.line);
+    }
+    let mut diff = String::new();
+    for (file, lines) in files {
+        let text = source(file)?;
+        diff.push_str(&format!("--- a/{file}\n+++ b/{file}\n"));
+        for (earlier, line) in lines.into_iter().enumerate() {
+            let content = text.lines().nth(line - 1).unwrap_or_default();
+            let before = line - 1 - earlier;
+            diff.push_str(&format!("@@ -{before},0 +{line},1 @@\n+{content}\n"));
+        }
+    }
+    Ok(diff)
 }
 
 /// Escapes a text for a regular expression.

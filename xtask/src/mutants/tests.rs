@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use super::report::Report;
-use super::sample::{Mutant, choose, config, identify};
+use super::sample::{Mutant, choose, config, diff, identify};
 use super::{SHARES, accepted};
 use serde_json::json;
 
@@ -56,6 +56,15 @@ fn configuration_names_every_mutant_exactly() {
     let text = config(&identified(&names(3..4)));
     let expected = r#"    "^src\\/a\\.rs:3:5: replace f3 \\-> \\&'static str with \"\"$","#;
     assert_eq!(text, format!("examine_re = [\n{expected}\n]\n"));
+}
+
+#[test]
+fn diff_adds_the_lines_of_the_mutants() {
+    let mutants = identified(&[names(4..5), names(2..3), names(2..3)].concat());
+    let text = diff(&mutants, |_| Ok("one\ntwo\nthree\nfour\n".to_owned())).unwrap();
+    let expected =
+        "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,0 +2,1 @@\n+two\n@@ -2,0 +4,1 @@\n+four\n";
+    assert_eq!(text, expected);
 }
 
 #[test]
