@@ -3,6 +3,7 @@
 use super::*;
 use crate::{Options, connection};
 use rusqlite::TransactionBehavior;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_store::Store;
@@ -32,16 +33,9 @@ fn replace_stream(writer: &mut Connection, stream: &StreamId) -> Result<()> {
 
 /// The other process acts at the given step of the read. Returns what was read, and whether the read had
 /// that many steps.
-async fn read_interrupted_at(step: usize) -> (StreamSlice, bool) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("tandem.db");
-    let stream = StreamId::of_run(&"one".into());
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Options::default()).unwrap());
-    must(&store, commit([append(&stream, None, EVENTS)])).await;
-    store.close().await;
-
-    let mut reader = connection::read_only(&path, &Options::default()).unwrap();
-    let mut writer = connection::open_read_write(&path).unwrap();
+fn read_interrupted_at(step: usize, path: &Path, stream: &StreamId) -> (StreamSlice, bool) {
+    let mut reader = connection::read_only(path, &Options::default()).unwrap();
+    let mut writer = connection::open_read_write(path).unwrap();
     let steps = Arc::new(AtomicUsize::new(0));
     let (counted, target) = (Arc::clone(&steps), stream.clone());
     let act = move || {
@@ -51,15 +45,22 @@ async fn read_interrupted_at(step: usize) -> (StreamSlice, bool) {
         false
     };
     reader.progress_handler(1, Some(act)).unwrap();
-    let read = slice(&reader, &stream, None, PageLimit::of_events(100)).unwrap();
+    let read = slice(&reader, stream, None, PageLimit::of_events(100)).unwrap();
     (read, steps.load(Ordering::Relaxed) > step)
 }
 
 #[tokio::test]
 async fn stream_replaced_during_a_read_shows_no_events_of_its_successor() {
+    let directory = tempfile::tempdir().unwrap();
+    let [original, path] = ["original.db", "tandem.db"].map(|name| directory.path().join(name));
+    let stream = StreamId::of_run(&"one".into());
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&original, Options::default()).unwrap());
+    must(&store, commit([append(&stream, None, EVENTS)])).await;
+    store.close().await;
     let mut interrupted = 0;
     for step in 0.. {
-        let (read, was_interrupted) = read_interrupted_at(step).await;
+        std::fs::copy(&original, &path).unwrap();
+        let (read, was_interrupted) = read_interrupted_at(step, &path, &stream);
         assert_eq!(read.head, Some(Seq(EVENTS - 1)), "step {step}");
         // All of them or, after the purge, none.
         let own = read.events.iter().filter(|e| e.body.contains("run:one"));
