@@ -13,6 +13,7 @@ mod sample;
 mod tests;
 
 use crate::Outcome;
+use crate::check::nextest_is_installed;
 use crate::process::{cargo, read, root, target};
 use options::Options;
 use report::Report;
@@ -23,6 +24,9 @@ use std::process::Stdio;
 
 /// Packages, and how many of the sample's mutants each one gets.
 const SHARES: [(&str, usize); 2] = [("tandem-engine", 220), ("tandem-runtime", 80)];
+
+/// Tests that take this many times as long as without a mutation do not end.
+const TIMEOUT_MULTIPLIER: &str = "3";
 
 /// Exit codes of `cargo-mutants` after it tested every mutant: all caught, some missed, some timed out.
 const COMPLETED: [i32; 3] = [0, 2, 3];
@@ -78,6 +82,11 @@ fn test(package: &str, chosen: &[Mutant], directory: &Path) -> Result<Value, Str
     command.arg("--in-diff").arg(&diff);
     command.arg("--output").arg(&output);
     command.args(["--jobs", "1", "--colors", "never", "--annotations", "none"]);
+    command.args(["--timeout-multiplier", TIMEOUT_MULTIPLIER]);
+    if nextest_is_installed() {
+        // It stops at the first test that fails.
+        command.args(["--test-tool", "nextest"]);
+    }
     // No documentation tests.
     command.args(["--", "--lib", "--tests"]);
     // Dependencies are built once for all runs.
