@@ -7,6 +7,7 @@
 
 mod acceptance;
 mod check;
+mod mutants;
 mod process;
 mod requirements;
 mod scripts;
@@ -92,6 +93,12 @@ const TASKS: &[Task] = &[
         arguments: "",
         about: "runs what the protocol's requirements are proved by; writes docs/requirements.md",
         run: requirements::requirements,
+    },
+    Task {
+        name: "mutants",
+        arguments: "[--seed N] [--count N] [--only TEXT]…",
+        about: "changes the code in random places; the tests must notice (takes hours)",
+        run: mutants::mutants,
     },
     Task {
         name: "acceptance",

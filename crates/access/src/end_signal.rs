@@ -1,8 +1,10 @@
 //! Signals the end of a key or session to long-running users of it, such as streams.
 
+use crate::Identity;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tandem_record::TenantId;
 use tokio::sync::watch;
 
 /// Unused listener entries are pruned only above this number.
@@ -32,22 +34,40 @@ impl EndSignal {
 /// Listeners for the end of a key, by key.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    by_key: Mutex<HashMap<Arc<str>, watch::Sender<()>>>,
+    by_key: Mutex<HashMap<Arc<str>, Listened>>,
+}
+
+/// A key that somebody listens for.
+struct Listened {
+    /// The tenant that owns the key.
+    tenant: TenantId,
+    sender: watch::Sender<()>,
 }
 
 impl Listeners {
-    pub(crate) fn listen(&self, key_id: &Arc<str>) -> EndSignal {
+    pub(crate) fn listen(&self, identity: &Identity) -> EndSignal {
         let mut by_key = self.by_key.lock();
-        if let Some(sender) = by_key.get(key_id) {
-            return EndSignal(sender.subscribe());
+        if let Some(listened) = by_key.get(&identity.key_id) {
+            return EndSignal(listened.sender.subscribe());
         }
         // Pruning only when the map would grow keeps its amortized cost small.
         if by_key.len() >= PRUNED_ABOVE && by_key.len() == by_key.capacity() {
-            by_key.retain(|_, sender| sender.receiver_count() > 0);
+            by_key.retain(|_, listened| listened.sender.receiver_count() > 0);
         }
         let (sender, ended) = EndSignal::channel();
-        by_key.insert(Arc::clone(key_id), sender);
+        let tenant = identity.key_tenant();
+        by_key.insert(Arc::clone(&identity.key_id), Listened { tenant, sender });
         ended
+    }
+
+    /// The keys that somebody listens for, with the tenants that own them.
+    pub(crate) fn keys(&self) -> Vec<(TenantId, Arc<str>)> {
+        let by_key = self.by_key.lock();
+        let used = by_key
+            .iter()
+            .filter(|(_, listened)| listened.sender.receiver_count() > 0);
+        used.map(|(key_id, listened)| (listened.tenant.clone(), Arc::clone(key_id)))
+            .collect()
     }
 
     pub(crate) fn end(&self, key_id: &str) {

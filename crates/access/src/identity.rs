@@ -97,6 +97,11 @@ impl Identity {
         }
     }
 
+    /// The key, after the tenant that owns it.
+    pub(crate) fn owned_key(&self) -> (TenantId, Arc<str>) {
+        (self.key_tenant(), Arc::clone(&self.key_id))
+    }
+
     pub fn require_scope(&self, scope: Scope) -> Result<(), Denied> {
         if self.scopes.contains(scope) {
             Ok(())

@@ -11,19 +11,20 @@ use crate::digest::Digest;
 use crate::end_signal::{EndSignal, Listeners};
 use crate::identity::{Identity, key_tenants};
 use crate::key_draft::{KeyDraft, MAX_NAME_CHARS, NewKey};
+use crate::key_epoch::KeyEpoch;
+use crate::login::LoginCodes;
 use crate::principal_name::{PrincipalNameError, check_new_principal};
 use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
 use crate::secret::{MIN_SECRET_BYTES, Secret, TEST_PREFIX};
+use crate::sessions::Sessions;
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp};
 use tandem_store::{
     AuditDraft, CachedData, Commit, Error, Fault, IdempotencyRecord, KeyRecord, Keys,
 };
-
-/// How long a change of keys by another process may stay unseen.
-const MAX_STALENESS_MS: u64 = 500;
+use tokio::time::Instant;
 
 /// Why a credential is not accepted. The caller can correct it; a store fault is never reported
 /// this way.
@@ -84,8 +85,7 @@ pub struct Keyring {
     cache: Cache,
     listeners: Listeners,
     principal_scopes: PrincipalScopeCache,
-    /// The last epoch of keys that was read, and when.
-    epoch: Mutex<Option<(u64, Timestamp)>>,
+    epoch: KeyEpoch,
     /// Ids of keys that the operator's configuration names.
     configured: Mutex<HashSet<String>>,
 }
@@ -97,7 +97,7 @@ impl Keyring {
             cache: Cache::default(),
             listeners: Listeners::default(),
             principal_scopes: PrincipalScopeCache::default(),
-            epoch: Mutex::default(),
+            epoch: KeyEpoch::default(),
             configured: Mutex::default(),
         }
     }
@@ -202,7 +202,7 @@ impl Keyring {
         of: &Partition,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        self.follow_epoch(now).await;
+        self.follow_epoch().await;
         let cache_key = (principal.clone(), scope, of.clone());
         let epoch_at_read = match self.principal_scopes.get(&cache_key, now) {
             Ok(cached) => return Ok(cached.is_some_and(|end| !has_ended(end, now))),
@@ -229,19 +229,47 @@ impl Keyring {
 
     /// Clears the caches if another process changed keys. While the store does not answer, entries
     /// live out their time.
-    async fn follow_epoch(&self, now: Timestamp) {
-        let seen = *self.epoch.lock();
-        if seen.is_some_and(|(_, at)| at <= now && now.ms_since(at) < MAX_STALENESS_MS) {
+    async fn follow_epoch(&self) {
+        if self.epoch.is_fresh() {
             return;
         }
-        let Ok(epoch) = self.store.epoch(CachedData::Keys).await else {
-            return;
-        };
-        let before = self.epoch.lock().replace((epoch, now));
-        if before.is_some_and(|(seen, _)| seen != epoch) {
-            self.cache.clear();
-            self.principal_scopes.clear();
+        let at = Instant::now();
+        if let Ok(epoch) = self.store.epoch(CachedData::Keys).await {
+            self.epoch.see(epoch, at, || {
+                self.cache.clear();
+                self.principal_scopes.clear();
+            });
         }
+    }
+
+    /// Ends what still uses a key that another process revoked: its streams, sessions and login codes. Reads
+    /// the store twice a second at most, however often it is called. A fault changes nothing; the next call
+    /// tries again.
+    pub async fn end_revoked(&self, sessions: &Sessions, codes: &LoginCodes) -> Result<(), Fault> {
+        self.follow_epoch().await;
+        let epoch = self.epoch.seen();
+        let mut checked = self.epoch.checked.lock().await;
+        if *checked == epoch {
+            return Ok(());
+        }
+        // The caches are clear: whoever uses a key from now on reads the store first.
+        let mut used = self.listeners.keys();
+        used.extend(sessions.keys());
+        used.extend(codes.keys());
+        let tenants: BTreeSet<&TenantId> = used.iter().map(|(tenant, _)| tenant).collect();
+        for tenant in tenants {
+            let mut keys = self.store.list_keys(Some(tenant)).await?;
+            keys.retain(|key| key.revoked_at.is_some());
+            let revoked: HashSet<&str> = keys.iter().map(|key| key.key_id.as_str()).collect();
+            let of_tenant = used.iter().filter(|(of, _)| of == tenant);
+            for (_, key_id) in of_tenant.filter(|(_, key_id)| revoked.contains(&**key_id)) {
+                self.listeners.end(key_id);
+                codes.remove_key(key_id);
+                sessions.close_for_key(key_id);
+            }
+        }
+        *checked = epoch;
+        Ok(())
     }
 
     /// Authenticates a credential.
@@ -253,7 +281,7 @@ impl Keyring {
         if presented.len() > MAX_CREDENTIAL_BYTES {
             return Err(Unauthenticated::Unknown.into());
         }
-        self.follow_epoch(now).await;
+        self.follow_epoch().await;
         let digest = Digest::of(presented);
         let epoch_at_read = match self.cache.get(&digest, now) {
             Ok(identity) => return Ok(unexpired(identity, now)?),
@@ -308,7 +336,7 @@ impl Keyring {
         secret: &str,
         now: Timestamp,
     ) -> Result<EndSignal, AuthenticateError> {
-        let ended = self.listeners.listen(&identity.key_id);
+        let ended = self.listeners.listen(identity);
         // The key may have been revoked before the listener was registered.
         self.authenticate(secret, now).await?;
         Ok(ended)

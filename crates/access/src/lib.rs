@@ -19,6 +19,7 @@ mod digest;
 mod end_signal;
 mod identity;
 mod key_draft;
+mod key_epoch;
 mod keyring;
 mod link;
 mod login;

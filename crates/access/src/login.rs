@@ -8,7 +8,8 @@ use crate::secret::random_token;
 use crate::{Identity, Secret};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use tandem_record::Timestamp;
+use std::sync::Arc;
+use tandem_record::{TenantId, Timestamp};
 
 const CAPACITY: usize = 64;
 
@@ -67,6 +68,13 @@ impl LoginCodes {
         self.pending
             .lock()
             .retain(|_, entry| &*entry.identity.key_id != key_id);
+    }
+
+    /// The keys that codes sign in with, and the tenants that own them.
+    pub(crate) fn keys(&self) -> Vec<(TenantId, Arc<str>)> {
+        let pending = self.pending.lock();
+        let identities = pending.values().map(|entry| &entry.identity);
+        identities.map(Identity::owned_key).collect()
     }
 
     #[cfg(test)]

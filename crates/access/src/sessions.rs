@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - The session id is held only as a digest, so a memory dump does not contain a usable cookie.
-//! - A session ends when it is idle too long, when its key expires, when its key is revoked through
-//!   [`Sessions::close_for_key`], or when the process ends.
+//! - A session ends when it is idle too long, when its key expires, when its key is revoked (which calls
+//!   [`Sessions::close_for_key`]), or when the process ends.
 //! - A change from a browser needs the session's CSRF token besides the cookie.
 
 use crate::digest::{Digest, constant_time_eq};
@@ -12,7 +12,8 @@ use crate::secret::random_token;
 use crate::{Identity, Secret};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use tandem_record::Timestamp;
+use std::sync::Arc;
+use tandem_record::{TenantId, Timestamp};
 use tokio::sync::watch;
 
 const CAPACITY: usize = 1_024;
@@ -127,6 +128,13 @@ impl Sessions {
         self.open
             .lock()
             .retain(|_, entry| &*entry.session.identity.key_id != key_id);
+    }
+
+    /// The keys that sessions were opened with, and the tenants that own them.
+    pub(crate) fn keys(&self) -> Vec<(TenantId, Arc<str>)> {
+        let open = self.open.lock();
+        let identities = open.values().map(|entry| &entry.session.identity);
+        identities.map(Identity::owned_key).collect()
     }
 
     fn is_alive(&self, entry: &Entry, now: Timestamp) -> bool {

@@ -1,7 +1,8 @@
 //! Streams and polls: how many may be open at once, and how long each may stay open.
 //!
 //! A stream outlives the check of its caller's credential. So it holds a [`StreamGuard`], which
-//! ends it when the key or session is revoked, closed or expired.
+//! ends it when the key or session is revoked, closed or expired. A revocation in this process is signalled;
+//! one by another process is found by asking at an interval.
 
 use crate::api::ApiState;
 use crate::problem::Problem;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tandem_access::{EndSignal, Identity, Session, Sessions, Unauthenticated, bearer};
 use tandem_app::{App, CallerShares, ShareLimits};
 use tandem_record::{TenantId, Timestamp};
+use tokio::time::Instant;
 
 /// Expiry is checked again at this interval, because the clock may be moved and because each
 /// request extends a session.
@@ -65,6 +67,8 @@ pub(crate) struct StreamGuard {
     ended: EndSignal,
     session: Option<(Arc<Sessions>, Session)>,
     expires_at: Option<Timestamp>,
+    /// When to ask next whether another process revoked the key. `None` when this process is alone.
+    next_check: Option<Instant>,
     app: App,
 }
 
@@ -84,6 +88,7 @@ impl ApiState {
             ended,
             session: None,
             expires_at: caller.expires_at,
+            next_check: next_revocation_check(&self.app),
             app: self.app.clone(),
         })
     }
@@ -95,9 +100,15 @@ impl ApiState {
             ended: session.end_signal(),
             session: Some((Arc::clone(&self.sessions), session.clone())),
             expires_at: session.identity.expires_at,
+            next_check: next_revocation_check(&self.app),
             app: self.app.clone(),
         })
     }
+}
+
+fn next_revocation_check(app: &App) -> Option<Instant> {
+    let interval = app.revocation_check_interval()?;
+    Some(Instant::now() + interval)
 }
 
 /// Yields `frames` as long as the guard permits, then `last`. The guard is checked before every
@@ -110,6 +121,8 @@ pub(crate) fn while_allowed(
     let open = Some((guard, Box::pin(frames)));
     stream::unfold(open, move |open| async move {
         let (mut guard, mut frames) = open?;
+        // Not in the select: frames that are always ready would abort it each time.
+        guard.check_revocations().await;
         tokio::select! {
             biased;
             _ = guard.wait_for_end() => Some((Bytes::from_static(last.as_bytes()), None)),
@@ -136,6 +149,7 @@ impl StreamGuard {
     /// Resolves when nothing more may be sent, with the reason.
     pub(crate) async fn wait_for_end(&mut self) -> Unauthenticated {
         loop {
+            self.check_revocations().await;
             if let Some(why) = self.end_reason() {
                 return why;
             }
@@ -147,9 +161,20 @@ impl StreamGuard {
         }
     }
 
-    /// Never resolves where only a revocation can end the stream.
+    /// Asks whether another process revoked the key, when it is time.
+    async fn check_revocations(&mut self) {
+        if self.next_check.is_some_and(|at| at <= Instant::now()) {
+            self.app.end_revoked().await;
+            self.next_check = next_revocation_check(&self.app);
+        }
+    }
+
+    /// Never resolves where only a revocation in this process can end the stream.
     fn recheck_delay(&self) -> impl Future<Output = ()> + use<> {
-        let until = match (self.expires_at, &self.session) {
+        let next_check = self
+            .next_check
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        let expiry = match (self.expires_at, &self.session) {
             (None, None) => None,
             (None, Some(_)) => Some(RECHECK_INTERVAL),
             (Some(at), _) => {
@@ -157,6 +182,7 @@ impl StreamGuard {
                 Some(left.min(RECHECK_INTERVAL))
             }
         };
+        let until = expiry.into_iter().chain(next_check).min();
         async move {
             match until {
                 Some(until) => tokio::time::sleep(until).await,

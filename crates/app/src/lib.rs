@@ -42,6 +42,7 @@ mod read_run;
 mod reader_memory;
 mod registry;
 mod request_key;
+mod revocations;
 mod rfc3339;
 mod test_hooks;
 mod visibility;

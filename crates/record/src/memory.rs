@@ -158,6 +158,20 @@ pub struct ForkedFrom {
     pub mode: ForkMode,
     /// When the fork was made; its events may have the source's times.
     pub at: Timestamp,
+    /// Of a replay: when the time of its source began, if that was not with its first event because it is a
+    /// branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_began_at: Option<Timestamp>,
+}
+
+impl ForkedFrom {
+    /// When the time of the run began. `None` if that was with its first event.
+    pub fn began_at(&self) -> Option<Timestamp> {
+        match self.mode {
+            ForkMode::Branch => Some(self.at),
+            ForkMode::Replay => self.source_began_at,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -181,6 +181,7 @@ impl Runtime {
                 from_seq: fork_request.from_seq,
                 mode: fork_request.mode,
                 at: self.clock().now(),
+                source_began_at: None,
             })),
             forked_by,
             ..first

@@ -199,6 +199,11 @@ impl Runtime {
         &self.inner.config.store
     }
 
+    /// No other process uses the store.
+    pub fn is_single_process(&self) -> bool {
+        self.inner.config.is_single_process
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         *self.inner.stopping.borrow()
     }

@@ -11,6 +11,7 @@ use crate::compression::{self, CompressedTexts, StoredText};
 use crate::statement_cache::StatementCache;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use std::borrow::Cow;
 use tandem_record::{Seq, StreamId, Timestamp};
 use tandem_store::{
     Append, Fault, FoldStart, NewEvent, PageLimit, ReadLog, SnapshotQuery, SnapshotRecord,
@@ -84,6 +85,11 @@ pub(crate) fn last_stream_no(connection: &Connection) -> Result<i64> {
 /// The place of a row with this last event.
 pub(crate) fn place(stream_no: i64, last: u64) -> i64 {
     (stream_no << SEQ_BITS) | last as i64
+}
+
+/// The sequence of the last event in the row with this place.
+fn sequence(stream_no: i64, row_place: i64) -> u64 {
+    (row_place - place(stream_no, 0)).unsigned_abs()
 }
 
 /// The first and the last place a stream can have.
@@ -261,35 +267,58 @@ impl ReadLog for SqliteStore {
     }
 }
 
-/// Two statements without a transaction: events that the second reads beyond the head of the first
-/// are cut off, and below the head nothing ever changes.
+/// A place is built by addition: a first sequence beyond the last one of any stream gives an empty
+/// range and not one of another stream.
+const SLICE: &str = "SELECT s.stream_no, s.head, e.place, e.at, coalesce(e.compressed, e.bodies)
+    FROM streams s LEFT JOIN events e
+    ON e.place BETWEEN (s.stream_no << ?3) + ?2 AND (s.stream_no << ?3) + s.head
+    WHERE s.stream = ?1 ORDER BY e.place";
+
+/// One statement, so that head and events are of the same moment: in between, another process could purge
+/// the stream and give its number to a new one.
 pub(crate) fn slice(
     connection: &Connection,
     stream: &StreamId,
     after: Option<Seq>,
     limit: PageLimit,
 ) -> Result<StreamSlice> {
-    let Some(StreamHead { stream_no, head }) = find(connection, stream)? else {
-        return Ok(StreamSlice::default());
-    };
-    let first = after.map_or(0, |after| after.0.saturating_add(1));
-    let Some(last) = head.filter(|head| first <= head.0 && limit.events > 0) else {
+    if limit.events == 0 {
         return Ok(StreamSlice {
             events: Vec::new(),
-            head,
+            head: find(connection, stream)?.and_then(|found| found.head),
         });
-    };
-    let (mut events, mut bytes) = (Vec::new(), 0);
-    read(connection, stream_no, first, last, |event| {
-        if !limit.admits(events.len(), bytes, event.body.len()) {
-            return false;
+    }
+    let first = after.map_or(0, |after| after.0.saturating_add(1));
+    let first = first.min(1 << SEQ_BITS);
+    let mut select = connection.prepare_cached(SLICE)?;
+    let mut rows = select.query(params![stream.as_str(), first as i64, SEQ_BITS])?;
+    let mut slice = StreamSlice::default();
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        slice.head = Some(seq(row.get(1)?));
+        let Some(place) = row.get(2)? else {
+            // There is no event after `first`.
+            break;
+        };
+        let stored = StoredRow {
+            last: sequence(row.get(0)?, place),
+            at: Timestamp(row.get(3)?),
+            bodies: compression::text(row.get_ref(4)?)?,
+        };
+        let more = stored.events_from(first, |event| {
+            if !limit.admits(slice.events.len(), bytes, event.body.len()) {
+                return false;
+            }
+            bytes += event.body.len();
+            slice.events.push(event);
+            // The next row may be long: do not read it when nothing more fits.
+            limit.admits(slice.events.len(), bytes, 0)
+        });
+        if !more {
+            break;
         }
-        bytes += event.body.len();
-        events.push(event);
-        // The next row may be long: do not read it when nothing more fits.
-        limit.admits(events.len(), bytes, 0)
-    })?;
-    Ok(StreamSlice { events, head })
+    }
+    Ok(slice)
 }
 
 /// Calls the visitor with the events in order, until it stops.
@@ -300,7 +329,6 @@ pub(crate) fn read(
     last: Seq,
     mut on_event: impl FnMut(StoredEvent) -> bool,
 ) -> Result<()> {
-    // A row is found by its last event, so the first row may start before the wanted range.
     let mut select = connection.prepare_cached(
         "SELECT place, at, coalesce(compressed, bodies) FROM events
          WHERE place BETWEEN ?1 AND ?2 ORDER BY place",
@@ -308,24 +336,41 @@ pub(crate) fn read(
     let range = [place(stream_no, first), place(stream_no, last.0)];
     let mut rows = select.query(range)?;
     while let Some(row) = rows.next()? {
-        let ends: i64 = row.get(0)?;
-        let ends = (ends - place(stream_no, 0)).unsigned_abs();
-        let at = Timestamp(row.get(1)?);
-        let bodies = compression::text(row.get_ref(2)?)?;
-        let count = bodies.matches(SEPARATOR).count() as u64 + 1;
-        for (seq, body) in ((ends + 1).saturating_sub(count)..).zip(bodies.split(SEPARATOR)) {
-            let in_range = seq >= first;
-            let event = || StoredEvent {
-                seq: Seq(seq),
-                at,
-                body: body.to_owned(),
-            };
-            if in_range && !on_event(event()) {
-                return Ok(());
-            }
+        let stored = StoredRow {
+            last: sequence(stream_no, row.get(0)?),
+            at: Timestamp(row.get(1)?),
+            bodies: compression::text(row.get_ref(2)?)?,
+        };
+        if !stored.events_from(first, &mut on_event) {
+            return Ok(());
         }
     }
     Ok(())
+}
+
+/// Events that share a row.
+struct StoredRow<'a> {
+    /// Sequence of the last of them.
+    last: u64,
+    at: Timestamp,
+    bodies: Cow<'a, str>,
+}
+
+impl StoredRow<'_> {
+    /// Calls the visitor with the events from `first` on, until it stops. A row is found by its last event,
+    /// so the first row of a range may start before it. Returns whether the visitor wants more.
+    fn events_from(&self, first: u64, mut on_event: impl FnMut(StoredEvent) -> bool) -> bool {
+        let count = self.bodies.matches(SEPARATOR).count() as u64 + 1;
+        let sequences = (self.last + 1).saturating_sub(count)..;
+        let events = sequences.zip(self.bodies.split(SEPARATOR));
+        events.filter(|(seq, _)| *seq >= first).all(|(seq, body)| {
+            on_event(StoredEvent {
+                seq: Seq(seq),
+                at: self.at,
+                body: body.to_owned(),
+            })
+        })
+    }
 }
 
 fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<SnapshotRecord>> {
@@ -348,3 +393,6 @@ fn snapshot(connection: &Connection, stream: &StreamId) -> Result<Option<Snapsho
 pub(crate) fn seq(stored: i64) -> Seq {
     Seq(stored.unsigned_abs())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,13 @@
+use super::store::FakeKeys;
 use super::{NOW, keyring, new_key, tenant};
-use crate::{AuthenticateError, Unauthenticated};
+use crate::{
+    AuthenticateError, EndSignal, LoginCodes, OpenedSession, Secret, Sessions, Unauthenticated,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tandem_record::{Actor, Object, Timestamp};
-use tandem_store::{AuditDraft, Keys as _};
+use tandem_store::{AuditDraft, KeyRecord, Keys as _};
 
 #[tokio::test]
 async fn cached_key_needs_no_store_read() {
@@ -134,27 +138,66 @@ async fn cache_is_bounded_and_holds_no_unknown_keys() {
     assert_eq!(store.reads(), reads + 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn remote_revocation_counts_once_the_epoch_is_read() {
     let (keys, store) = keyring();
     let (key, secret) = keys.mint(new_key("a"), &Actor::host(), NOW).await.unwrap();
     keys.authenticate(secret.expose(), NOW).await.unwrap();
-    let audit = AuditDraft::new(
-        NOW,
-        Some(&tenant()),
-        &Actor::host(),
-        "key.revoked",
-        &key.key_id,
-        Object::new(),
-    );
-    let revoked = store.revoke_key(&tenant(), &key.key_id, NOW, audit).await;
-    assert_eq!(revoked, Ok(true));
-    store.epoch.fetch_add(1, Ordering::Relaxed);
-    let within = keys.authenticate(secret.expose(), NOW.plus_ms(499)).await;
+    revoke_elsewhere(&store, &key).await;
+    tokio::time::advance(Duration::from_millis(499)).await;
+    let within = keys.authenticate(secret.expose(), NOW).await;
     assert!(within.is_ok(), "the epoch is read twice a second");
-    let after = keys.authenticate(secret.expose(), NOW.plus_ms(500)).await;
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let after = keys.authenticate(secret.expose(), NOW).await;
     assert_eq!(
         after,
         Err(AuthenticateError::Unauthenticated(Unauthenticated::Revoked))
     );
+}
+
+/// Another process on the same store revokes the key.
+async fn revoke_elsewhere(store: &FakeKeys, key: &KeyRecord) {
+    let (by, id) = (Actor::host(), &key.key_id);
+    let audit = AuditDraft::new(NOW, Some(&tenant()), &by, "key.revoked", id, Object::new());
+    let revoked = store.revoke_key(&tenant(), id, NOW, audit).await;
+    assert_eq!(revoked, Ok(true));
+    store.epoch.fetch_add(1, Ordering::Relaxed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn remote_revocation_ends_what_uses_the_key() {
+    let (keys, store) = keyring();
+    let (sessions, codes) = (Sessions::new(60_000), LoginCodes::new(60_000));
+    let mut used = Vec::new();
+    for name in ["revoked", "kept"] {
+        let (key, secret) = keys.mint(new_key(name), &Actor::host(), NOW).await.unwrap();
+        let identity = keys.authenticate(secret.expose(), NOW).await.unwrap();
+        let stream = keys.listen(&identity, secret.expose(), NOW).await.unwrap();
+        let session = sessions.open(identity.clone(), NOW);
+        let code = codes.mint(identity, NOW);
+        used.push((key, stream, session, code));
+    }
+    let ended = |used: &(KeyRecord, EndSignal, OpenedSession, Secret)| {
+        [used.1.has_ended(), !sessions.is_open(&used.2.session, NOW)]
+    };
+    keys.end_revoked(&sessions, &codes).await.unwrap();
+    revoke_elsewhere(&store, &used[0].0).await;
+    keys.end_revoked(&sessions, &codes).await.unwrap();
+    assert_eq!(
+        ended(&used[0]),
+        [false; 2],
+        "the epoch is read twice a second"
+    );
+    tokio::time::advance(Duration::from_millis(500)).await;
+
+    // The epoch is read, the keys are not: the next call tries again.
+    keys.authenticate("another secret", NOW).await.unwrap_err();
+    store.broken.store(true, Ordering::Relaxed);
+    keys.end_revoked(&sessions, &codes).await.unwrap_err();
+    assert_eq!(ended(&used[0]), [false; 2]);
+    store.broken.store(false, Ordering::Relaxed);
+    keys.end_revoked(&sessions, &codes).await.unwrap();
+    assert_eq!([ended(&used[0]), ended(&used[1])], [[true; 2], [false; 2]]);
+    assert!(codes.redeem(used[0].3.expose(), NOW).is_none());
+    assert!(codes.redeem(used[1].3.expose(), NOW).is_some());
 }

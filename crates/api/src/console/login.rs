@@ -17,6 +17,7 @@ pub(super) async fn show(State(api): State<SharedState>, params: Params) -> Resp
     let Some(code) = params.get("code") else {
         return Html(login_page(&anonymous_chrome(), None)).into_response();
     };
+    api.app.end_revoked().await;
     match api.codes.redeem(code, api.now()) {
         Some(identity) => opened(&api, identity).await,
         None => refused(

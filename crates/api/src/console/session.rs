@@ -47,6 +47,7 @@ impl FromRequestParts<SharedState> for SignedIn {
         let now_ms = u64::try_from(now.0).unwrap_or(0);
         let limited = api.requests.check(RateKey::credential(id), now_ms);
         limited.map_err(Problem::from)?;
+        api.app.end_revoked().await;
         let session = api.sessions.get(id, now).ok_or(PageError::SignInRequired)?;
         if let Some(log_context) = parts.extensions.get::<AccessLogContext>() {
             log_context.set_caller(&session.identity, None);

@@ -25,6 +25,7 @@ mod models;
 mod nesting;
 mod parked;
 mod request_bodies;
+mod revocations_elsewhere;
 mod sensitive;
 mod spans;
 mod storage;

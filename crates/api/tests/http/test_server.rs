@@ -73,6 +73,8 @@ pub(crate) struct HostOptions {
     pub(crate) ancestry: bool,
     /// Secrets the host knows.
     pub(crate) redactor: Redactor,
+    /// A store that other hosts use as well.
+    pub(crate) shared_store: Option<MemoryStore>,
 }
 
 impl Default for HostOptions {
@@ -82,6 +84,7 @@ impl Default for HostOptions {
             conformance: true,
             ancestry: true,
             redactor: Redactor::default(),
+            shared_store: None,
         }
     }
 }
@@ -140,13 +143,26 @@ impl TestServer {
         Self::with_options(options).await
     }
 
+    /// Two hosts, as two processes on one store.
+    pub(crate) async fn pair() -> [Self; 2] {
+        let store = MemoryStore::new();
+        let host = |store: MemoryStore| {
+            Self::with_options(HostOptions {
+                shared_store: Some(store),
+                ..HostOptions::default()
+            })
+        };
+        [host(store.reopen()).await, host(store).await]
+    }
+
     pub(crate) async fn with_options(options: HostOptions) -> Self {
         Self::build(HttpSettings::default(), options).await
     }
 
     async fn build(settings: HttpSettings, options: HostOptions) -> Self {
         let ancestry = options.ancestry;
-        let store = Arc::new(MemoryStore::new());
+        let is_single_process = options.shared_store.is_none();
+        let store = Arc::new(options.shared_store.unwrap_or_default());
         let keyring = Arc::new(Keyring::new(store.clone()));
         let audit_signer = Arc::new(AuditSigner::new(
             store.clone(),
@@ -160,6 +176,7 @@ impl TestServer {
             conformance: options.conformance,
             redactor: options.redactor,
             providers: providers(),
+            is_single_process,
             ..RuntimeConfig::new(store, Arc::new(NoopEffects))
         };
         let runtime = Runtime::start(config).await.unwrap();

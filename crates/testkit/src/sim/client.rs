@@ -4,7 +4,7 @@ use super::mocks::MOCK_CHAT;
 use super::purge::SHORT;
 use super::supervised::SUPERVISED;
 use super::verifier::CHECKED;
-use super::{Simulation, callbacks, mocks, people, workflows};
+use super::{Simulation, callbacks, forks, mocks, people, workflows};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use serde_json::json;
@@ -53,7 +53,8 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
                 command(&sim, &runtime, &mut rng).await;
             }
             35..60 => command(&sim, &runtime, &mut rng).await,
-            60..70 => read(&sim, &runtime, &mut rng).await,
+            60..65 => read(&sim, &runtime, &mut rng).await,
+            65..70 => forks::fork(&sim, &runtime, &mut rng).await,
             70..80 => people::answer(&sim, &runtime, &mut rng).await,
             80..84 => {
                 if let Some(run) = random_run(&runtime, &mut rng).await {
@@ -72,7 +73,7 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
     }
 }
 
-fn idempotency_request(key: IdempotencyKey) -> IdempotencyRequest {
+pub(super) fn idempotency_request(key: IdempotencyKey) -> IdempotencyRequest {
     IdempotencyRequest {
         key,
         digest: "same".to_owned(),
@@ -200,7 +201,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
 }
 
 /// The response stored for a used key.
-async fn stored_answer(
+pub(super) async fn stored_answer(
     sim: &Simulation,
     runtime: &Runtime,
     key: &IdempotencyKey,
@@ -217,7 +218,7 @@ async fn stored_answer(
 }
 
 /// Any existing run, children included.
-async fn random_run(runtime: &Runtime, rng: &mut SmallRng) -> Option<RunId> {
+pub(super) async fn random_run(runtime: &Runtime, rng: &mut SmallRng) -> Option<RunId> {
     let runs = super::all_runs(runtime).await.ok()?;
     let chosen = runs.get(rng.random_range(0..runs.len().max(1)))?;
     Some(chosen.run_id.clone())

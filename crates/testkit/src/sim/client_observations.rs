@@ -16,6 +16,7 @@ pub(super) struct ClientObservations {
     pub(super) views: Vec<RunView>,
     pub(super) replies: Vec<(RunId, Reply)>,
     pub(super) violations: Vec<String>,
+    forks: usize,
 }
 
 impl ClientObservations {
@@ -32,8 +33,15 @@ impl ClientObservations {
         }
     }
 
+    /// Counts a request for a fork. `false` when there were enough of them.
+    pub(super) fn may_fork(&mut self, max: usize) -> bool {
+        self.forks += 1;
+        self.forks <= max
+    }
+
     /// Purged runs cannot be compared with what was seen of them.
     pub(super) fn forget(&mut self, purged: &BTreeSet<RunId>) {
+        self.created.retain(|run| !purged.contains(run));
         self.logs.retain(|run, _| !purged.contains(run));
         self.views.retain(|view| !purged.contains(&view.run_id));
         self.replies.retain(|(run, _)| !purged.contains(run));

@@ -113,5 +113,6 @@ impl SimulationStats {
         self.conflicts += other.conflicts;
         self.repeated_calls += other.repeated_calls;
         self.purged_runs += other.purged_runs;
+        self.forks += other.forks;
     }
 }

@@ -9,6 +9,7 @@ mod check;
 mod client;
 mod client_observations;
 mod decisions;
+mod forks;
 mod many;
 mod mocks;
 mod notes;
@@ -106,6 +107,7 @@ pub struct SimulationStats {
     /// Calls that were made again because their lease was lost.
     pub repeated_calls: u64,
     pub purged_runs: u64,
+    pub forks: u64,
 }
 
 /// Runs one simulation. `Err` names the violated invariant.

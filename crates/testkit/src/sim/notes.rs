@@ -1,10 +1,10 @@
 //! Notes are neither lost nor duplicated, whatever interrupts their compaction.
 
-use super::check::{ensure, store_failed};
+use super::check::{Ended, ensure, store_failed};
 use crate::workflow_builder::WorkflowBuilder;
 use serde_json::json;
 use std::collections::BTreeMap;
-use tandem_record::{Event, MemoryEntry, MemoryOrigin, RecordedEvent};
+use tandem_record::{Event, MemoryEntry, MemoryOrigin};
 use tandem_store::Store;
 use tandem_store::{MemoryQuery, MemoryView};
 
@@ -17,18 +17,19 @@ pub(super) fn note(flow: WorkflowBuilder, name: &str) -> WorkflowBuilder {
 /// The scopes contain exactly the notes written in the logs, each text once for each write.
 pub(super) async fn check_notes_stored<'a>(
     store: &dyn Store,
-    logs: impl Iterator<Item = &'a [RecordedEvent]>,
+    runs: impl Iterator<Item = &'a Ended>,
 ) -> Result<(), String> {
     let mut written: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut collapsed = 0;
-    for log in logs {
-        let Some(Event::RunStarted { request, .. }) = log.first().map(|first| &first.event) else {
-            continue;
-        };
-        let scope = request.memory.as_ref().map(|memory| memory.scope.clone());
+    for run in runs {
+        let scope = run
+            .request()
+            .memory
+            .as_ref()
+            .map(|memory| memory.scope.clone());
         let scope = scope.unwrap_or_else(|| MemoryOrigin::SHARED.to_owned());
         let texts = written.entry(scope).or_default();
-        for recorded in log {
+        for recorded in run.own_events() {
             match &recorded.event {
                 Event::MemoryWritten { entry, .. } => {
                     texts.push(MemoryEntry::text_of(&entry.value))

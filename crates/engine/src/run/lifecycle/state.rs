@@ -2,9 +2,7 @@
 
 use crate::run::state::Run;
 use serde::{Deserialize, Serialize};
-use tandem_record::{
-    ErrorInfo, ForkMode, NodeId, Object, Principal, RunId, RunRequest, Seq, Timestamp,
-};
+use tandem_record::{ErrorInfo, NodeId, Object, Principal, RunId, RunRequest, Seq, Timestamp};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Lifecycle {
@@ -103,8 +101,8 @@ impl Lifecycle {
     /// its source's. A replay uses the source's time.
     pub(in crate::run) fn begun_at(&self) -> Timestamp {
         let fork = self.request.as_ref().and_then(|r| r.forked_from.as_ref());
-        let branched = fork.filter(|f| f.mode == ForkMode::Branch).map(|f| f.at);
-        self.created_at.max(branched.unwrap_or_default())
+        let began_at = fork.and_then(|fork| fork.began_at());
+        self.created_at.max(began_at.unwrap_or_default())
     }
 }
 

@@ -180,11 +180,26 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
                 | Work::Pack { .. } => {}
             }
         }
-        if let Event::InterruptRequested { node: n, interrupt } = &mut recorded.event
-            && n == node
-        {
+        restart_question(recorded, node, now);
+    }
+}
+
+/// Restarts the time of a node's question, and of the level or reminder it has come to.
+fn restart_question(recorded: &mut RecordedEvent, node: &NodeId, now: Timestamp) {
+    let at = recorded.at;
+    let from_now = |then: Timestamp| now.plus_ms(then.ms_since(at));
+    match &mut recorded.event {
+        Event::InterruptRequested { node: n, interrupt } if n == node => {
+            interrupt.due = interrupt.due.map(from_now);
             interrupt.requested_at = now;
         }
+        Event::InterruptEscalated {
+            node: n, deadline, ..
+        } if n == node => *deadline = from_now(*deadline),
+        Event::InterruptReminded { node: n, next, .. } if n == node => {
+            *next = next.map(from_now);
+        }
+        _ => {}
     }
 }
 

@@ -16,7 +16,9 @@ use crate::run::calls::call_id;
 use own_id::OwnId;
 use serde_json::Value;
 use std::collections::HashMap;
-use tandem_record::{Cause, Event, InterruptId, NodeId, RecordedEvent, RunId, TenantId, Work};
+use tandem_record::{
+    Cause, Event, ForkMode, InterruptId, NodeId, RecordedEvent, RunId, TenantId, Work,
+};
 
 pub(super) fn copy_with_own_ids(
     def: &Definition,
@@ -41,7 +43,16 @@ pub(super) fn copy_with_own_ids(
     let log = source.log.iter().cloned();
     log.map(|mut recorded| {
         if let Event::RunStarted { request, .. } = &mut recorded.event {
+            let began_at = request
+                .forked_from
+                .as_ref()
+                .and_then(|from| from.began_at());
             **request = source.request.clone();
+            if let Some(from) = &mut request.forked_from
+                && from.mode == ForkMode::Replay
+            {
+                from.source_began_at = began_at;
+            }
             // The cause of the source's start is not the cause of the fork's.
             recorded.cause = None;
         }

@@ -236,3 +236,30 @@ fn replay_keeps_a_cancel_that_lies_below_the_fork_point() {
     assert_eq!(replay.status(), RunStatus::Cancelled);
     assert_same_course(&run, &replay);
 }
+
+#[test]
+fn replay_of_a_branch_has_the_duration_of_the_branch() {
+    let flow = workflow("slow")
+        .http("call", json!({}))
+        .noops("z")
+        .path("call z");
+    let mut run = RunHarness::started(flow);
+    run.elapse(5_000);
+    let mut branch = run.fork(Branch, 2);
+    branch.elapse(7);
+    branch.done("call", json!({"body": 1}));
+    let end = |run: &RunHarness| run.log().last().expect("it has events").event.clone();
+    assert!(matches!(
+        end(&branch),
+        Event::RunCompleted { duration_ms: 7, .. }
+    ));
+    for from in 0..branch.log().len() as u64 {
+        let replay = branch.fork(Replay, from);
+        assert_eq!(end(&replay), end(&branch), "from {from}");
+        assert_eq!(
+            end(&replay.fork(Replay, from)),
+            end(&branch),
+            "of the replay"
+        );
+    }
+}

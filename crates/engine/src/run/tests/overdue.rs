@@ -5,7 +5,7 @@ use super::gates::{answer, gate};
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
-use tandem_record::{Command, NodeId, RunStatus, TimerKey};
+use tandem_record::{Command, ForkMode, NodeId, RunStatus, TimerKey};
 
 fn escalating() -> WorkflowBuilder {
     gate(json!({
@@ -224,4 +224,27 @@ fn invalid_interrupt_rule_is_refused_with_its_path() {
         Some(8),
         "words have numbers"
     );
+}
+
+#[test]
+fn branch_restarts_the_time_of_an_open_question() {
+    let reminding = || {
+        let policy = json!({"policy": "remind", "everyMs": 2000, "times": 2});
+        gate(json!({"timeoutMs": 1000, "tandem": {"onTimeout": policy}}))
+    };
+    // (workflow, time until the fork, time until the next step in the fork)
+    for (workflow, waited, left) in [
+        (gate(json!({"timeoutMs": 1000})), 600, 1000),
+        (escalating(), 600, 1000),
+        (escalating(), 1300, 500),
+        (escalating(), 1600, 200),
+        (reminding(), 600, 1000),
+        (reminding(), 2500, 2000),
+    ] {
+        let mut run = RunHarness::started(workflow);
+        run.elapse(waited);
+        let branch = run.fork(ForkMode::Branch, run.log().len() as u64);
+        let expected = format!("interrupt gate +{left}");
+        assert_eq!(branch.timers(), [expected], "after {waited} ms");
+    }
 }

@@ -31,6 +31,7 @@ impl RunHarness {
             from_seq: Seq(from),
             mode,
             at: self.now,
+            source_began_at: None,
         }));
         let source = ForkSource {
             log: &self.log,

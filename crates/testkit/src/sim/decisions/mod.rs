@@ -2,10 +2,15 @@
 //! (concurrent, repeated, aborted by a crash, or reported as failed although durable) there must be
 //! an order that explains every answer.
 
+mod question;
+#[cfg(test)]
+mod tests;
+
 use super::check::ensure;
-use crate::linearizability::{Call, MAX_CALLS, Model, is_linearizable};
+use crate::linearizability::{Call, MAX_CALLS, is_linearizable};
+use question::Gate;
 use std::collections::BTreeMap;
-use tandem_record::{Event, Interrupt, InterruptId, RecordedEvent, Reply, RunId, Vote};
+use tandem_record::{Event, InterruptId, RecordedEvent, Reply, RunId, Vote};
 use tandem_runtime::SubmitError;
 
 /// Limit of recorded calls for one question; simulated people try no more often.
@@ -130,7 +135,7 @@ impl History {
         }
     }
 
-    /// Checks every approval of a run against the model.
+    /// Checks every approval that a run asked for itself against the model.
     pub(super) fn check_linearizable(
         &self,
         run: &RunId,
@@ -240,191 +245,4 @@ fn answer(result: &Result<Reply, SubmitError>) -> Option<Answer> {
 
 fn by_voter(vote: &Vote) -> (String, String) {
     (vote.voter.clone(), vote.action.clone())
-}
-
-/// An approval that needs a number of votes; one rejection ends it.
-#[derive(Debug)]
-struct Gate {
-    required: usize,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum State {
-    Open(Votes),
-    Decided(Outcome),
-    Closed,
-}
-
-impl Gate {
-    /// `None` for questions of another kind.
-    fn from_interrupt(interrupt: &Interrupt) -> Option<Self> {
-        let data = &interrupt.data;
-        let plain = interrupt.kind == "approval" && data["artifactType"] == "approval";
-        let required = data["requiredApprovals"].as_u64().filter(|_| plain)?;
-        let required = usize::try_from(required).ok()?;
-        Some(Self { required })
-    }
-}
-
-impl Model for Gate {
-    type State = State;
-    type Op = Op;
-    type Answer = Answer;
-
-    fn start(&self) -> State {
-        State::Open(Votes::new())
-    }
-
-    fn step(&self, state: &State, op: &Op) -> (State, Answer) {
-        let votes = match (state, op) {
-            (State::Open(_), Op::Cancel) => return (State::Closed, Answer::Cancelled),
-            (_, Op::Cancel) => return (state.clone(), Answer::Cancelled),
-            (State::Open(_), Op::Close) => return (State::Closed, Answer::Closed),
-            (State::Open(_), Op::ReadLog) => {
-                return (state.clone(), Answer::Other("open".to_owned()));
-            }
-            (State::Open(votes), Op::Decide { .. }) => votes,
-            (State::Decided(outcome), _) => {
-                return (state.clone(), Answer::AlreadyDecided(outcome.clone()));
-            }
-            (State::Closed, _) => return (State::Closed, Answer::Closed),
-        };
-        let Op::Decide {
-            by,
-            action,
-            allowed,
-        } = op
-        else {
-            unreachable!("everything else was answered");
-        };
-        let action = match (allowed, action) {
-            (false, _) => return (state.clone(), Answer::Denied),
-            (true, None) => return (state.clone(), Answer::Invalid),
-            (true, Some(action)) => *action,
-        };
-        let mut votes = votes.clone();
-        votes.insert(by.clone(), action.to_owned());
-        let accepted = votes.values().filter(|vote| *vote == "accept").count();
-        let outcome = match action {
-            "reject" => "rejected",
-            _ if accepted >= self.required => "accepted",
-            _ => return (State::Open(votes.clone()), Answer::Counted(votes)),
-        };
-        let outcome = Outcome {
-            by: by.clone(),
-            outcome: outcome.to_owned(),
-        };
-        let state = State::Decided(outcome.clone());
-        (state, Answer::Decided(outcome, votes))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decides(by: &str, invoked: u64, returned: Option<(u64, Answer)>) -> Call<Op, Answer> {
-        let op = Op::Decide {
-            by: by.to_owned(),
-            action: Some("accept"),
-            allowed: true,
-        };
-        Call {
-            op,
-            invoked,
-            returned,
-        }
-    }
-
-    fn accepted(by: &str) -> Outcome {
-        Outcome {
-            by: by.to_owned(),
-            outcome: "accepted".to_owned(),
-        }
-    }
-
-    fn votes(of: &[&str]) -> Votes {
-        of.iter()
-            .map(|voter| ((*voter).to_owned(), "accept".to_owned()))
-            .collect()
-    }
-
-    fn holds(required: usize, calls: &[Call<Op, Answer>]) -> bool {
-        is_linearizable(&Gate { required }, calls)
-    }
-
-    #[test]
-    fn two_winners_of_one_question_are_detected() {
-        let won = |by: &str| Answer::Decided(accepted(by), votes(&[by]));
-        let lost = Answer::AlreadyDecided(accepted("ana"));
-        let ana = decides("ana", 1, Some((4, won("ana"))));
-        assert!(holds(1, &[ana.clone(), decides("ben", 2, Some((3, lost)))]));
-        assert!(!holds(1, &[ana, decides("ben", 2, Some((3, won("ben"))))]));
-    }
-
-    #[test]
-    fn lost_vote_is_detected() {
-        let counted = |of: &[&str]| Some((3, Answer::Counted(votes(of))));
-        let ana = decides("ana", 1, Some((2, Answer::Counted(votes(&["ana"])))));
-        let mut ben = decides("ben", 3, counted(&["ana", "ben"]));
-        ben.returned.as_mut().unwrap().0 = 4;
-        assert!(holds(3, &[ana.clone(), ben.clone()]));
-        ben.returned = Some((4, Answer::Counted(votes(&["ben"]))));
-        assert!(!holds(3, &[ana.clone(), ben]));
-        // The second vote was enough, but the question stayed open.
-        let more = decides("ben", 3, Some((4, Answer::Counted(votes(&["ana", "ben"])))));
-        assert!(!holds(2, &[ana, more]));
-    }
-
-    #[test]
-    fn reverted_decision_is_detected() {
-        let ana = decides(
-            "ana",
-            1,
-            Some((2, Answer::Decided(accepted("ana"), votes(&["ana"])))),
-        );
-        let read = |end: Answer| Call {
-            op: Op::ReadLog,
-            invoked: 5,
-            returned: Some((6, end)),
-        };
-        assert!(holds(
-            1,
-            &[ana.clone(), read(Answer::AlreadyDecided(accepted("ana")))]
-        ));
-        assert!(!holds(1, &[ana.clone(), read(Answer::Closed)]));
-        assert!(!holds(
-            1,
-            &[ana, read(Answer::AlreadyDecided(accepted("ben")))]
-        ));
-        // A caller without a response may have decided, but a person without a call may not.
-        let unacknowledged = decides("ana", 1, None);
-        assert!(holds(
-            1,
-            &[
-                unacknowledged.clone(),
-                read(Answer::AlreadyDecided(accepted("ana")))
-            ]
-        ));
-        assert!(!holds(
-            1,
-            &[
-                unacknowledged,
-                read(Answer::AlreadyDecided(accepted("ben")))
-            ]
-        ));
-    }
-
-    #[test]
-    fn decision_after_a_cancel_is_detected() {
-        let cancel = Call {
-            op: Op::Cancel,
-            invoked: 1,
-            returned: Some((2, Answer::Cancelled)),
-        };
-        let late = |answer: Answer| decides("ana", 3, Some((4, answer)));
-        assert!(holds(1, &[cancel.clone(), late(Answer::Closed)]));
-        let won = Answer::Decided(accepted("ana"), votes(&["ana"]));
-        assert!(!holds(1, &[cancel, late(won)]));
-    }
 }
