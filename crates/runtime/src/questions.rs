@@ -3,7 +3,6 @@
 
 use crate::runtime::Runtime;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
     Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, TenantId,
@@ -193,9 +192,7 @@ fn groups(question: &InterruptView) -> Vec<String> {
 
 /// SHA-256 of what was shown, in canonical form. A decision can be bound to it.
 pub fn digest(shown: &Value) -> String {
-    let canonical = serde_jcs::to_vec(shown).expect("a parsed JSON value has a canonical form");
-    let hash = Sha256::digest(&canonical);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    tandem_store::audit::digest(shown)
 }
 
 impl Runtime {
