@@ -282,34 +282,36 @@ fn report_people(report: &mut Report, people: &People) {
     );
 }
 
+/// Beside the rates: the processor time of the server for one operation.
 fn report_cost(report: &mut Report, cost: &Cost) {
     let approvals = &cost.approvals;
     report
-        .row(
-            "approvals, 64 in flight",
-            format!("{:.0}/s", approvals.per_second),
-        )
+        .row("approvals, 64 in flight", approvals.approvals.to_string())
         .check(Target::AtLeast(0.4, "× no-op runs"), approvals.of_noop);
-    report.row(
-        "  no-op runs in turns with them",
-        format!("{:.0}/s", approvals.noop_per_second),
-    );
-    report.row(
-        "reads of a waiting run, 64 in flight",
-        format!("{:.0}/s, {}", approvals.reads_per_second, approvals.read),
-    );
-    report.row(
-        "first pages of a small inbox",
-        format!("{:.0}/s, {}", approvals.inbox_per_second, approvals.inbox),
-    );
+    report
+        .row("  no-op runs in turns", approvals.noops.to_string())
+        .check(
+            Target::Below(2.5, "× their processor time"),
+            approvals.cpu_of_noop,
+        );
+    for (name, measured) in [
+        ("reads of a waiting run", &approvals.reads),
+        ("first pages of a small inbox", &approvals.inbox),
+    ] {
+        report.row(name, measured.to_string());
+        report.row("  p50, p99", measured.latency.to_string());
+    }
     let page = &cost.page;
     report
         .row(
-            format!("a page of {} events, {} bytes", page.events, page.bytes),
-            page.read.to_string(),
+            format!("a page of {} events", page.events),
+            format!("{}, {:.0} µs", page.read, page.cpu_us),
         )
         .check(Target::Below(2.0, "× from memory (p50)"), page.of_memory);
-    report.row("  the same bytes from memory", page.from_memory.to_string());
+    report.row(
+        format!("  its {} bytes from memory", page.bytes),
+        page.from_memory.to_string(),
+    );
     report
         .row(
             format!("{} ended runs: resident", cost.ended_runs),

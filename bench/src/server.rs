@@ -81,6 +81,18 @@ impl Server {
         Ok(kib / 1024.0)
     }
 
+    /// Processor time used so far. Unlike elapsed time it says the same on a busy machine.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, Failure> {
+        /// Linux counts it in hundredths of a second for every program.
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name of the program, in parentheses, may contain spaces.
+        let fields = stat.rsplit_once(')').ok_or("no process statistics")?.1;
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: f64 = ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+        Ok(ticks / TICKS_PER_SECOND)
+    }
+
     /// SIGTERM, as an operator would send it.
     pub(crate) async fn stop(mut self) -> Result<(), Failure> {
         let pid = self.child.id().to_string();

@@ -28,22 +28,36 @@ pub(crate) struct Cost {
 
 pub(crate) struct Approvals {
     /// Four requests and two commits each.
-    pub(crate) per_second: f64,
-    pub(crate) noop_per_second: f64,
-    /// The median of the ratios of neighbouring windows.
+    pub(crate) approvals: OperationCost,
+    pub(crate) noops: OperationCost,
+    /// The medians of the ratios of neighbouring windows.
     pub(crate) of_noop: f64,
+    pub(crate) cpu_of_noop: f64,
     /// Reads of a waiting run.
-    pub(crate) reads_per_second: f64,
-    pub(crate) read: Latency,
+    pub(crate) reads: OperationCost,
     /// First pages of the inbox, with a few open questions.
-    pub(crate) inbox_per_second: f64,
-    pub(crate) inbox: Latency,
+    pub(crate) inbox: OperationCost,
+}
+
+pub(crate) struct OperationCost {
+    pub(crate) per_second: f64,
+    /// Processor time of the server.
+    pub(crate) cpu_us: f64,
+    pub(crate) latency: Latency,
+}
+
+impl std::fmt::Display for OperationCost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0}/s, {:.0} µs", self.per_second, self.cpu_us)
+    }
 }
 
 pub(crate) struct EventPage {
     pub(crate) events: usize,
     pub(crate) bytes: usize,
     pub(crate) read: Latency,
+    /// Processor time of the server.
+    pub(crate) cpu_us: f64,
     pub(crate) from_memory: Latency,
     /// The median of the ratios of neighbouring turns.
     pub(crate) of_memory: f64,
@@ -79,39 +93,66 @@ async fn resident_after_runs(server: &Server) -> Result<f64, Failure> {
 }
 
 async fn approvals(server: &Server, options: &Options) -> Result<Approvals, Failure> {
-    let noop = || SingleRequest::create("bench-noop");
-    let address = server.address;
+    let (mut approvals, mut noops) = (Repeated::default(), Repeated::default());
+    let (mut reads, mut inbox) = (Repeated::default(), Repeated::default());
     let warm = Until::Elapsed(options.window / 4);
-    drive(address, IN_FLIGHT, warm, Approval).await?;
-    let (mut approved, mut made) = (Vec::new(), Vec::new());
-    let (mut read, mut listed) = (Vec::new(), Vec::new());
-    let (mut read_waits, mut list_waits) = (Vec::new(), Vec::new());
-    let waiting = drive(address, 1, Until::Count(4), open()).await?;
+    drive(server.address, IN_FLIGHT, warm, Approval).await?;
+    let waiting = drive(server.address, 1, Until::Count(4), open()).await?;
     let run = waiting.runs.first().ok_or("no run was created")?;
-    let window = Until::Elapsed(options.window);
+    let read = get(&format!("/v1/runs/{run}"));
+    let list = get("/v1/host/tandem/interrupts?status=open&limit=50");
     for _ in 0..options.windows {
-        let loaded = drive(address, IN_FLIGHT, window, noop()).await?;
-        made.push(loaded.per_second());
-        let loaded = drive(address, IN_FLIGHT, window, Approval).await?;
-        approved.push(loaded.per_second());
-        let one = SingleRequest::new(get(&format!("/v1/runs/{run}")), 200);
-        let loaded = drive(address, IN_FLIGHT, window, one).await?;
-        read.push(loaded.per_second());
-        read_waits.extend(loaded.latencies);
-        let list = get("/v1/host/tandem/interrupts?status=open&limit=50");
-        let loaded = drive(address, IN_FLIGHT, window, SingleRequest::new(list, 200)).await?;
-        listed.push(loaded.per_second());
-        list_waits.extend(loaded.latencies);
+        let noop = SingleRequest::create("bench-noop");
+        noops.measure(server, options, noop).await?;
+        approvals.measure(server, options, Approval).await?;
+        let read = SingleRequest::new(read.clone(), 200);
+        reads.measure(server, options, read).await?;
+        let list = SingleRequest::new(list.clone(), 200);
+        inbox.measure(server, options, list).await?;
     }
     Ok(Approvals {
-        of_noop: median_ratio(&approved, &made),
-        per_second: median(approved),
-        noop_per_second: median(made),
-        reads_per_second: median(read),
-        read: Latency::of(read_waits),
-        inbox_per_second: median(listed),
-        inbox: Latency::of(list_waits),
+        of_noop: median_ratio(&approvals.rates, &noops.rates),
+        cpu_of_noop: median_ratio(&approvals.cpu_us, &noops.cpu_us),
+        approvals: approvals.summary(),
+        noops: noops.summary(),
+        reads: reads.summary(),
+        inbox: inbox.summary(),
     })
+}
+
+/// Windows of one operation, between windows of others.
+#[derive(Default)]
+struct Repeated {
+    rates: Vec<f64>,
+    /// Processor time of the server for one operation, per window.
+    cpu_us: Vec<f64>,
+    waits: Vec<Duration>,
+}
+
+impl Repeated {
+    async fn measure(
+        &mut self,
+        server: &Server,
+        options: &Options,
+        operation: impl Operation,
+    ) -> Result<(), Failure> {
+        let before = server.cpu_seconds()?;
+        let window = Until::Elapsed(options.window);
+        let loaded = drive(server.address, IN_FLIGHT, window, operation).await?;
+        let used = server.cpu_seconds()? - before;
+        self.rates.push(loaded.per_second());
+        self.cpu_us.push(used * 1e6 / loaded.latencies.len() as f64);
+        self.waits.extend(loaded.latencies);
+        Ok(())
+    }
+
+    fn summary(self) -> OperationCost {
+        OperationCost {
+            per_second: median(self.rates),
+            cpu_us: median(self.cpu_us),
+            latency: Latency::of(self.waits),
+        }
+    }
 }
 
 fn open() -> SingleRequest {
@@ -166,6 +207,7 @@ async fn event_page(server: &Server, options: &Options) -> Result<EventPage, Fai
     let mut from_memory = Connection::open(echo.address).await?;
     let (mut pages, mut copies) = (Vec::new(), Vec::new());
     let (mut page_p50, mut copy_p50) = (Vec::new(), Vec::new());
+    let cpu_before = server.cpu_seconds()?;
     for _ in 0..options.repeats {
         let waits = timed(&mut connection, &request_bytes, 200).await?;
         page_p50.push(Latency::of(waits.clone()).p50_ms);
@@ -174,9 +216,11 @@ async fn event_page(server: &Server, options: &Options) -> Result<EventPage, Fai
         copy_p50.push(Latency::of(waits.clone()).p50_ms);
         copies.extend(waits);
     }
+    let used = server.cpu_seconds()? - cpu_before;
     Ok(EventPage {
         events,
         bytes: body.len(),
+        cpu_us: used * 1e6 / pages.len() as f64,
         read: Latency::of(pages),
         from_memory: Latency::of(copies),
         of_memory: median_ratio(&page_p50, &copy_p50),

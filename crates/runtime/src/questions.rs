@@ -2,12 +2,12 @@
 //! before and after a decision, and written in the same commit.
 
 use crate::runtime::Runtime;
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde::Serialize;
+use serde_json::Value;
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
     Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, StepId,
-    StreamId, TenantId, Timestamp, Vote, WorkspaceId,
+    StreamId, TenantId, Timestamp, Vote, WorkflowId, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
@@ -106,38 +106,68 @@ pub fn accepted_edit(answer: &Value) -> Option<Value> {
     replaced.filter(|_| edits).cloned()
 }
 
+/// The stored content of a question.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct QuestionBody<'a> {
+    key: &'a str,
+    data: &'a Value,
+    digest: String,
+    votes: &'a [Vote],
+    approvers: &'a [String],
+    approver_groups: &'a [String],
+    approver_roles: &'a [String],
+    level: u32,
+    reminders: u32,
+    workflow_id: &'a WorkflowId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resume_schema: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposed: Option<&'a Value>,
+    #[serde(flatten)]
+    closing: Option<ClosingBody<'a>>,
+}
+
+/// What a closed question has in addition.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ClosingBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited: Option<&'a Value>,
+    outcome: &'a str,
+    decided_by: Option<&'a str>,
+    decided_at: Timestamp,
+}
+
 fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> InterruptRow {
     let owner = &run.request().owner;
     let interrupt = &question.interrupt;
-    let mut body = json!({
-        "key": interrupt.key,
-        "data": interrupt.data,
-        "digest": digest(&interrupt.data),
-        "votes": closing.as_ref().map_or(&question.votes, |closing| &closing.votes),
-        "approvers": question.policy.approvers,
-        "approverGroups": question.policy.groups,
-        "approverRoles": question.policy.roles,
-        "level": question.level,
-        "reminders": question.reminders,
+    let closing_body = closing.as_ref().map(|closing| ClosingBody {
+        edited: closing.edited.as_ref(),
+        outcome: &closing.outcome,
+        decided_by: closing.by.as_deref(),
+        decided_at: closing.at,
     });
-    body["workflowId"] = json!(run.definition().id());
-    if let Some(schema) = &interrupt.resume_schema {
-        body["resumeSchema"] = schema.clone();
-    }
-    if let Some(at) = question.expires_at {
-        body["expiresAt"] = json!(at);
-    }
-    if let Some(proposed) = &question.proposed {
-        body["proposed"] = proposed.clone();
-    }
-    if let Some(closing) = &closing {
-        if let Some(edited) = &closing.edited {
-            body["edited"] = edited.clone();
-        }
-        body["outcome"] = json!(closing.outcome);
-        body["decidedBy"] = json!(closing.by);
-        body["decidedAt"] = json!(closing.at);
-    }
+    let votes = closing.as_ref().map_or(&question.votes, |c| &c.votes);
+    let body = QuestionBody {
+        key: &interrupt.key,
+        data: &interrupt.data,
+        digest: digest(&interrupt.data),
+        votes,
+        approvers: &question.policy.approvers,
+        approver_groups: &question.policy.groups,
+        approver_roles: &question.policy.roles,
+        level: question.level,
+        reminders: question.reminders,
+        workflow_id: run.definition().id(),
+        resume_schema: interrupt.resume_schema.as_ref(),
+        expires_at: question.expires_at,
+        proposed: question.proposed.as_ref(),
+        closing: closing_body,
+    };
+    let body = serde_json::to_string(&body).expect("a question is plain data with text keys");
     InterruptRow {
         interrupt: interrupt.id.clone(),
         stream: StreamId::of_run(run.id()),
@@ -150,7 +180,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         priority: priority(interrupt),
         groups: groups(question),
         closed: closing.map(|c| c.outcome),
-        body: body.to_string(),
+        body,
     }
 }
 
@@ -193,9 +223,7 @@ fn groups(question: &InterruptView) -> Vec<String> {
 
 /// SHA-256 of what was shown, in canonical form. A decision can be bound to it.
 pub fn digest(shown: &Value) -> String {
-    let canonical = serde_jcs::to_vec(shown).expect("a parsed JSON value has a canonical form");
-    let hash = Sha256::digest(&canonical);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    tandem_store::audit::digest(shown)
 }
 
 impl Runtime {

@@ -1,5 +1,6 @@
 //! An audit entry before it has a sequence, and as it is parsed from a row.
 
+use super::canonical::write_canonical;
 use super::hash::Hash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,7 +39,7 @@ impl AuditDraft {
         before.extend_from_slice(br#","actor":"#);
         text(&mut before, &actor.auth_method.to_string());
         before.extend_from_slice(br#","details":"#);
-        canonical_object(&mut before, &details);
+        write_canonical(&mut before, &Value::Object(details));
         before.extend_from_slice(br#","occurredAt":"#);
         text(&mut before, &occurred_at(at));
         let mut after = Vec::with_capacity(96);
@@ -94,21 +95,6 @@ pub struct Entry {
 /// A text in canonical form. Ordinary JSON escapes it in the same way, and faster.
 fn text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a text is JSON");
-}
-
-pub(super) fn canonical(value: &impl Serialize) -> String {
-    serde_jcs::to_string(value).expect("plain data with text keys has a canonical form")
-}
-
-/// Every entry has details, and nearly all of them are texts under short names. For those, ordinary
-/// JSON is already canonical and costs a fraction.
-fn canonical_object(out: &mut Vec<u8>, details: &Object) {
-    let plain = |(name, value): (&String, &Value)| name.is_ascii() && value.is_string();
-    if details.iter().all(plain) {
-        serde_json::to_writer(out, details).expect("texts are JSON");
-    } else {
-        out.extend_from_slice(canonical(details).as_bytes());
-    }
 }
 
 /// RFC 3339 in UTC with milliseconds.

@@ -15,6 +15,7 @@
 //! - Checkpoints are at most [`CHECKPOINT_ENTRIES`] entries apart, however late they are made.
 //! - The signing key signs nothing but roots and receipts.
 
+mod canonical;
 mod chain_verifier;
 mod draft;
 mod export;
@@ -29,6 +30,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
+pub use canonical::digest;
 pub use chain_verifier::{ChainBreak, ChainVerifier};
 pub use draft::{AuditDraft, DECISION, Entry};
 pub use export::Export;

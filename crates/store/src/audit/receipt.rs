@@ -2,7 +2,8 @@
 //! enough to check it.
 
 use super::AuditRow;
-use super::draft::{Entry, canonical};
+use super::canonical::canonical;
+use super::draft::Entry;
 use super::hash::Hash;
 use super::key::{AuditKey, PublicKey};
 use serde_json::{Value, json};
