@@ -7,7 +7,7 @@ use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::ReplayedModelAnswer;
 use serde_json::{Value, json};
 use tandem_record::ForkMode::{Branch, Replay};
-use tandem_record::{EffectKind, Event, ModelAnswer, RunStatus, Work};
+use tandem_record::{EffectKind, Event, ModelAnswer, RecordedEvent, RunStatus, Work};
 
 /// Two parallel models, and a variable with the answer of one of them.
 fn two() -> WorkflowBuilder {
@@ -48,6 +48,25 @@ fn replay_from_any_event_repeats_what_followed_recorded_answers() {
         assert_eq!(at_every_index(&one), at_every_index(&run), "from {from}");
         // A fork of a fork gives the same.
         assert_same_events(&one, &one.fork(Replay, 0));
+    }
+}
+
+#[test]
+fn replay_of_a_branch_that_called_again_has_its_events() {
+    let flow = structured(workflow("one"), "a", json!({}))
+        .noops("z")
+        .path("a z");
+    let mut run = RunHarness::started(flow);
+    run.done("a", model_text("{\"ok\":true}"));
+    let answer = |r: &RecordedEvent| matches!(r.event, Event::ModelAnswered(_));
+    let answered = run.log().iter().position(answer);
+    // The branch has the answer, but not what followed from it.
+    let point = answered.expect("the model was called") as u64 + 1;
+    let mut branch = run.fork(Branch, point);
+    branch.done("a", model_text("{\"ok\":false}"));
+    assert_eq!(branch.status(), RunStatus::Completed);
+    for from in 0..branch.log().len() as u64 {
+        assert_same_events(&branch, &branch.fork(Replay, from));
     }
 }
 

@@ -37,12 +37,22 @@ impl Replayer<'_, '_> {
                 work: Some(Work::Model { .. }),
                 ..
             } if self.next >= self.from => Some((ix, ModelStep::Called)),
-            Event::ModelAnswered(answered) => {
+            Event::ModelAnswered(answered) if !self.is_called_again(&answered.node) => {
                 let end = self.end_of_answer(&answered.node);
                 (end > self.from).then_some((ix, ModelStep::Answered { end }))
             }
             _ => None,
         }
+    }
+
+    /// Whether nothing followed from the next event, an answer, and the same call was made again. A branch does
+    /// that whose copied events end between the two.
+    fn is_called_again(&self, node: &NodeId) -> bool {
+        let later = self.log[self.next + 1..].iter().map(|r| &r.event);
+        let mut before_it_settles = later
+            .filter(|event| event.node() == Some(node))
+            .take_while(|event| !matches!(event, Event::ModelRetried(_)) && !settles(event, node));
+        before_it_settles.any(|event| matches!(event, Event::ModelAnswered(_)))
     }
 
     /// The end of the events that follow from the next event: one decision recorded all of them.
