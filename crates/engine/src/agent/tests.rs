@@ -1,0 +1,1 @@
+//! Configurations of agents: what is accepted with which defaults, and what is refused.
