@@ -5,6 +5,7 @@ use super::{Reminder, SchemaSource};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tandem_record::Object;
+pub use tandem_record::conversation::{EscalationMode, EscalationPriority, WaitFor};
 
 /// A plain value a flow hands to the runtime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,39 +94,12 @@ pub struct EscalateEffect {
     pub assignee: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EscalationMode {
-    AsyncResolution,
-    LiveTakeover,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EscalationPriority {
-    Low,
-    #[default]
-    Normal,
-    High,
-    Critical,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitEffect {
     pub wait_for: WaitFor,
     /// Always present for [`WaitFor::Timeout`].
     pub timeout_ms: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitFor {
-    AdminResolution,
-    LiveHandback,
-    ConfirmResponse,
-    /// The durable sleep.
-    Timeout,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

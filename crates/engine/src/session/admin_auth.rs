@@ -1,6 +1,6 @@
 //! Who an admin is and what they may do, where that is data. Every path fails closed.
 //!
-//! Policies written as code run in the agent's realm; [`AdminActor::from_answer`] and
+//! Policies written as code run in the agent's realm; [`ResolvedActor::from_answer`] and
 //! [`allows`] read what they answered. Signals of callers are never stored as they are.
 
 use crate::agent::{AdminAuthData, AdminAuthSpec};
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use tandem_record::conversation::AdminActor;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 /// Longer ids and roles of an actor that code resolved are refused.
@@ -18,7 +19,7 @@ const WHATSAPP: &str = "whatsapp";
 
 /// An authenticated person who may act on conversations, as far as `can` says so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AdminActor {
+pub struct ResolvedActor {
     pub id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
@@ -34,6 +35,18 @@ pub struct AdminActor {
 struct KeyGrants {
     roles: Vec<String>,
     scopes: Vec<String>,
+}
+
+impl ResolvedActor {
+    /// The actor as events record it.
+    pub fn recorded(&self) -> AdminActor {
+        AdminActor {
+            id: self.id.clone(),
+            role: self.role.clone(),
+            channel: self.channel.clone(),
+            metadata: self.metadata.clone(),
+        }
+    }
 }
 
 /// What a transport or the API knows about a caller.
@@ -76,7 +89,7 @@ pub fn authorize(
     auth: Option<&AdminAuthSpec>,
     action: &str,
     signals: &AdminSignals<'_>,
-) -> Result<AdminActor, AuthzDenial> {
+) -> Result<ResolvedActor, AuthzDenial> {
     let auth = auth.ok_or(AuthzDenial::NoAuthConfig)?;
     if *auth == AdminAuthSpec::Code {
         return Err(AuthzDenial::Error);
@@ -89,7 +102,7 @@ pub fn authorize(
     }
 }
 
-pub fn resolve_actor(auth: &AdminAuthSpec, signals: &AdminSignals<'_>) -> Option<AdminActor> {
+pub fn resolve_actor(auth: &AdminAuthSpec, signals: &AdminSignals<'_>) -> Option<ResolvedActor> {
     match auth {
         AdminAuthSpec::Data(data) => match (signals.token, signals.chat) {
             // A wrong token is not made up for by an address.
@@ -103,7 +116,7 @@ pub fn resolve_actor(auth: &AdminAuthSpec, signals: &AdminSignals<'_>) -> Option
 }
 
 /// Whether an actor may perform an action. An action that the policy does not know is denied.
-pub fn can(auth: &AdminAuthSpec, action: &str, actor: &AdminActor) -> bool {
+pub fn can(auth: &AdminAuthSpec, action: &str, actor: &ResolvedActor) -> bool {
     let within = |roles: &BTreeMap<String, Vec<String>>, role: &String| {
         let allowed = roles.get(role);
         allowed.is_some_and(|allowed| allowed.iter().any(|one| one == action))
@@ -127,7 +140,7 @@ pub fn allows(answer: &Value) -> bool {
     *answer == Value::Bool(true)
 }
 
-impl AdminActor {
+impl ResolvedActor {
     /// Reads what `resolveActor` of an author returned. Anything but an actor is nobody.
     pub fn from_answer(answer: &Value, channel: &str) -> Option<Self> {
         let short = |text: &&str| !text.trim().is_empty() && text.len() <= MAX_ID_BYTES;
@@ -180,7 +193,7 @@ impl AdminSignals<'_> {
 }
 
 /// Compares with every token, so that the time does not tell which one was close.
-fn by_token(data: &AdminAuthData, token: &str) -> Option<AdminActor> {
+fn by_token(data: &AdminAuthData, token: &str) -> Option<ResolvedActor> {
     let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
     let mut found = 0_u64;
     for (position, known) in (1_u64..).zip(&data.tokens) {
@@ -190,33 +203,33 @@ fn by_token(data: &AdminAuthData, token: &str) -> Option<AdminActor> {
     let known = data
         .tokens
         .get(usize::try_from(found.checked_sub(1)?).ok()?)?;
-    Some(AdminActor::new(
+    Some(ResolvedActor::new(
         &known.actor_id,
         known.role.as_ref(),
         API_CHANNEL,
     ))
 }
 
-fn by_address(data: &AdminAuthData, chat: ChatSignal<'_>) -> Option<AdminActor> {
+fn by_address(data: &AdminAuthData, chat: ChatSignal<'_>) -> Option<ResolvedActor> {
     let known = data
         .chat
         .iter()
         .find(|known| known.transport == chat.transport && known.address == chat.address)?;
     let channel = chat_channel(chat.transport);
-    Some(AdminActor::new(
+    Some(ResolvedActor::new(
         &known.actor_id,
         known.role.as_ref(),
         channel,
     ))
 }
 
-fn by_key(key: KeySignal<'_>) -> AdminActor {
-    AdminActor {
+fn by_key(key: KeySignal<'_>) -> ResolvedActor {
+    ResolvedActor {
         key: KeyGrants {
             roles: key.roles.to_vec(),
             scopes: key.scopes.to_vec(),
         },
-        ..AdminActor::new(key.principal, key.roles.first(), API_CHANNEL)
+        ..ResolvedActor::new(key.principal, key.roles.first(), API_CHANNEL)
     }
 }
 

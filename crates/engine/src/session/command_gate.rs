@@ -1,13 +1,13 @@
 //! Commands of users: `/help`, `/reset` and those of the agent.
 
-use super::admin_auth::{self, AdminSignals, ChatSignal};
+use super::admin_auth::{self, AdminSignals, ChatSignal, ResolvedActor};
 use super::command_line::{BUILTIN_COMMANDS, CommandLine, HELP};
 use super::draft::Draft;
 use super::turn::Next;
 use crate::agent::CommandAccess;
 use serde_json::Value;
 use tandem_record::conversation::{
-    AdminActor, AuthorizationDecision, CodeCall, CodeOutcome, SessionEnd,
+    AuthorizationDecision, CodeCall, CodeOutcome, SessionEnd,
     SessionEventBody as Body, SessionWork, WorkPurpose,
 };
 
@@ -85,7 +85,7 @@ impl Draft<'_> {
     }
 
     /// The admin who writes from this address, if the agent's data names one.
-    fn chat_actor(&self) -> Option<AdminActor> {
+    fn chat_actor(&self) -> Option<ResolvedActor> {
         let auth = self.cx.agent.admin_auth.as_ref()?;
         let start = &self.session.start;
         let signals = AdminSignals {
@@ -98,13 +98,13 @@ impl Draft<'_> {
         admin_auth::resolve_actor(auth, &signals)
     }
 
-    fn may(&self, action: &str, actor: &AdminActor) -> bool {
+    fn may(&self, action: &str, actor: &ResolvedActor) -> bool {
         let auth = self.cx.agent.admin_auth.as_ref();
         auth.is_some_and(|auth| admin_auth::can(auth, action, actor))
     }
 
     /// Whether the sender may use an admin command. Both answers are recorded.
-    fn authorize_command(&mut self, line: &CommandLine<'_>) -> Option<AdminActor> {
+    fn authorize_command(&mut self, line: &CommandLine<'_>) -> Option<ResolvedActor> {
         let action = line.admin_action();
         let actor = self.chat_actor();
         let granted = actor.as_ref().is_some_and(|actor| self.may(&action, actor));
@@ -117,7 +117,7 @@ impl Draft<'_> {
         self.emit(Body::AuthorizationDecided(Box::new(AuthorizationDecision {
             granted,
             action,
-            actor: actor.clone(),
+            actor: actor.as_ref().map(ResolvedActor::recorded),
             signal: None,
             escalation_id: None,
             reason: reason.map(str::to_owned),

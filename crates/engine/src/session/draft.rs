@@ -17,7 +17,7 @@ pub struct SessionContext<'a> {
     pub now: Timestamp,
     pub agent: &'a AgentSpec,
     /// The code of flows. Running it is part of deciding: it is a function of the journal.
-    pub programs: &'a RefCell<dyn Programs + 'a>,
+    pub programs: &'a RefCell<dyn Programs>,
     /// Work that may be done in this decision.
     pub work: &'a Meter,
 }

@@ -26,6 +26,7 @@ impl Session {
             ended: None,
             message_count: 0,
             kv: BTreeMap::new(),
+            preferences: BTreeMap::new(),
             memory: VecDeque::new(),
             last_turn: 0,
             turn: None,
@@ -115,6 +116,9 @@ impl Session {
                     self.kv.remove(key);
                 }
             },
+            Body::PreferenceChanged { key, value } => {
+                self.preferences.insert(key.clone(), value.clone());
+            }
             Body::FlowStarted { version, .. } => {
                 let Some(flow) = &event.flow else { return };
                 self.flows_started += 1;
@@ -130,6 +134,8 @@ impl Session {
                     last_confirm: None,
                     last_interrupt: None,
                     escalation: None,
+                    records: 0,
+                    last_message: None,
                     client_ids: Vec::new(),
                 });
                 if let Some(turn) = &mut self.turn {
@@ -144,6 +150,8 @@ impl Session {
             Body::FlowEffectStarted { step, effect } => {
                 if let Some(flow) = &mut self.flow {
                     flow.steps = step + 1;
+                    // The effect and its result; context calls are counted by the runtime's limit.
+                    flow.records += 2;
                     flow.current = Some(effect.clone());
                     let id = effect.get("id").and_then(Value::as_str);
                     flow.client_ids.extend(id.map(str::to_owned));
@@ -163,6 +171,9 @@ impl Session {
             Body::FlowResumed { answer, .. } => {
                 if let Some(flow) = &mut self.flow {
                     flow.pause = None;
+                    let turn = self.turn.as_ref();
+                    let message = turn.and_then(|turn| turn.cause.message());
+                    flow.last_message = message.map(|m| m.message_id.clone());
                     if let Some((key, text)) = answer {
                         flow.answers.insert(key.clone(), text.clone());
                     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::conversation::{
     CodeCall, FlowOrigin, FlowPause, HookStage, ResponseSource, SessionEnd,
-    SessionEventBody as Body, SessionReply, SessionTimer, Trigger, TurnCause, TurnOutcome,
+    SessionEventBody as Body, SessionReply, SessionTimer, TurnCause, TurnOutcome,
 };
 use tandem_record::{FlowId, InterruptId, Timestamp};
 
@@ -212,10 +212,5 @@ impl Draft<'_> {
         }
         self.end_flow(Some("aborted"), true);
         Ok(SessionReply::Done)
-    }
-
-    /// Whether steps of the pipeline before the flow apply to this turn.
-    pub(super) fn is_user_turn(&self) -> bool {
-        matches!(self.turn().trigger(), Trigger::Inbound | Trigger::QueueReplay)
     }
 }

@@ -9,14 +9,40 @@
 
 pub mod admin_auth;
 mod command_args;
+mod command_gate;
 pub mod command_line;
 pub mod confirm;
+mod context_data;
+mod decide;
+mod draft;
+mod drive_flow;
+mod escalations;
+mod evolve;
+mod flow_effects;
+mod gate;
+mod hook_decision;
+mod host_calls;
 mod keywords;
 mod language;
+mod lifetime;
+mod model_loop;
 mod normalize;
+mod program;
 mod rate;
+mod respond;
 mod scalar;
+mod state;
+mod turn;
 
 pub use keywords::{KeywordList, KeywordMatch, Keywords};
 pub use language::Language;
+pub use context_data::{RESERVED_PREFIX, inbound};
+pub use decide::{SessionRefusal, SessionUndecided, decide, start};
+pub use draft::{SessionContext, SessionDecision, SessionNeed};
+pub use host_calls::check_key;
+pub use program::{ProgramStep, Programs, Resume};
 pub use rate::{RateWindow, SenderRates};
+pub use state::{ActiveFlow, Session, Turn};
+
+#[cfg(test)]
+mod machine_tests;

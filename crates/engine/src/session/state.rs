@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    ChatMessage, ChatToolCall, CodeCall, Escalation, FlowPause, InboundMessage, LedgerMessage,
+    ChatMessage, ChatToolCall, CodeCall, Escalation, FlowPause, LedgerMessage,
     QueuedMessage, RequestedWork, ResponseSource, SessionEnd, SessionStart, Trigger, TurnCause, WaitFor,
 };
 use tandem_record::{
@@ -24,6 +24,8 @@ pub struct Session {
     pub(super) message_count: u64,
     /// The author's keys. Reserved keys follow from the rest of the state.
     pub(super) kv: BTreeMap<String, Value>,
+    /// The user's own settings.
+    pub(super) preferences: BTreeMap<String, Value>,
     /// The last messages, for the model.
     pub(super) memory: VecDeque<LedgerMessage>,
     /// The number of the last turn that was given out.
@@ -51,7 +53,7 @@ pub struct Session {
 
 /// A turn that has not started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WaitingTurn {
+pub(super) struct WaitingTurn {
     pub(super) number: u64,
     pub(super) cause: TurnCause,
 }
@@ -91,7 +93,7 @@ pub struct Turn {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ConsumedOutcome {
+pub(super) enum ConsumedOutcome {
     Resolved,
     TimedOut,
 }
@@ -114,13 +116,17 @@ pub struct ActiveFlow {
     pub(super) last_interrupt: Option<Value>,
     /// The escalation it opened last.
     pub(super) escalation: Option<EscalationId>,
+    /// Records in its journal.
+    pub(super) records: u32,
+    /// The message that last advanced it.
+    pub(super) last_message: Option<MessageId>,
     /// Ids the author gave.
     pub(super) client_ids: Vec<String>,
 }
 
 /// What `onResponse` is told once the texts of a turn are final.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PendingReport {
+pub(super) struct PendingReport {
     pub(super) turn: u64,
     pub(super) call: CodeCall,
 }

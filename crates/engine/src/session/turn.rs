@@ -39,7 +39,7 @@ impl Draft<'_> {
         let trigger = next.cause.trigger();
         let message = next.cause.message();
         let is_command = trigger == Trigger::Inbound
-            && message.is_some_and(|m| super::command_line::is_command(&m.body));
+            && message.is_some_and(|m| super::command_line::CommandLine::parse(&m.body).is_some());
         let remembered = trigger == Trigger::Inbound && !is_command;
         self.emit(Body::TurnStarted {
             trigger,

@@ -71,8 +71,5 @@ pub enum SessionReply {
     },
     /// Something changed, or nothing was left to do.
     Done,
-    FlowStarted {
-        run_id: RunId,
-    },
     Escalation(Box<super::Escalation>),
 }

@@ -194,6 +194,8 @@ pub enum SessionEventBody {
         )]
         value: Option<Value>,
     },
+    /// The user chose a setting.
+    PreferenceChanged { key: String, value: Value },
     #[serde(rename_all = "camelCase")]
     RouterDecided {
         mode: String,
@@ -379,6 +381,13 @@ pub enum SessionEventBody {
         reason: String,
     },
     AuthorizationDecided(Box<AuthorizationDecision>),
+    /// A text was given up after all attempts.
+    #[serde(rename_all = "camelCase")]
+    SendFailed { effect_id: EffectId, reason: String },
+    /// The response of a turn is reported to the agent's code once its texts are final.
+    ReportQueued { call: CodeCall },
+    /// The session ends when its turn ends.
+    SessionEndRequested { reason: SessionEnd },
     SessionEnded {
         reason: SessionEnd,
     },
