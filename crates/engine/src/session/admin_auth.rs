@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use tandem_record::conversation::AdminActor;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
+use tandem_record::conversation::AdminActor;
 
 /// Longer ids and roles of an actor that code resolved are refused.
 const MAX_ID_BYTES: usize = 512;

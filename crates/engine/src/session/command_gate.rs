@@ -7,8 +7,8 @@ use super::turn::Next;
 use crate::agent::CommandAccess;
 use serde_json::Value;
 use tandem_record::conversation::{
-    AuthorizationDecision, CodeCall, CodeOutcome, SessionEnd,
-    SessionEventBody as Body, SessionWork, WorkPurpose,
+    AuthorizationDecision, CodeCall, CodeOutcome, SessionEnd, SessionEventBody as Body,
+    SessionWork, WorkPurpose,
 };
 
 const UNKNOWN: &str = "Unknown command. Try /help";
@@ -75,7 +75,9 @@ impl Draft<'_> {
                 args: "",
             };
             let is_allowed = command.access == CommandAccess::Public
-                || actor.as_ref().is_some_and(|actor| self.may(&line.admin_action(), actor));
+                || actor
+                    .as_ref()
+                    .is_some_and(|actor| self.may(&line.admin_action(), actor));
             if is_allowed {
                 let description = command.description.as_deref().unwrap_or("");
                 lines.push(format!("/{name} – {description}"));
@@ -114,15 +116,17 @@ impl Draft<'_> {
             (None, _) => Some("no_actor"),
             (Some(_), false) => Some("forbidden"),
         };
-        self.emit(Body::AuthorizationDecided(Box::new(AuthorizationDecision {
-            granted,
-            action,
-            actor: actor.as_ref().map(ResolvedActor::recorded),
-            signal: None,
-            escalation_id: None,
-            reason: reason.map(str::to_owned),
-            adapter: format!("chat:{}", self.session.start.transport),
-        })));
+        self.emit(Body::AuthorizationDecided(Box::new(
+            AuthorizationDecision {
+                granted,
+                action,
+                actor: actor.as_ref().map(ResolvedActor::recorded),
+                signal: None,
+                escalation_id: None,
+                reason: reason.map(str::to_owned),
+                adapter: format!("chat:{}", self.session.start.transport),
+            },
+        )));
         actor.filter(|_| granted)
     }
 

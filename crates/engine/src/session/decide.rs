@@ -3,8 +3,8 @@
 use super::draft::{Draft, SessionContext, SessionDecision, SessionNeed, continue_id};
 use super::state::Session;
 use tandem_record::conversation::{
-    AdminRequest, ClosedEscalation, CodeOutcome, InboundMessage, SessionCommand, SessionEnd, SessionEventBody as Body,
-    SessionReply, SessionStart, SessionTimer, WorkOutcome,
+    AdminRequest, ClosedEscalation, CodeOutcome, InboundMessage, SessionCommand, SessionEnd,
+    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, WorkOutcome,
 };
 use tandem_record::{EffectId, EscalationId};
 
@@ -135,7 +135,11 @@ impl Draft<'_> {
     }
 
     fn finish_turn_work(&mut self, effect: &EffectId, outcome: &WorkOutcome) {
-        let pending = self.session.turn.as_ref().and_then(|turn| turn.pending.clone());
+        let pending = self
+            .session
+            .turn
+            .as_ref()
+            .and_then(|turn| turn.pending.clone());
         let Some(pending) = pending.filter(|work| work.effect_id == *effect) else {
             return;
         };
@@ -193,4 +197,3 @@ impl Draft<'_> {
         }
     }
 }
-

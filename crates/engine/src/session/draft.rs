@@ -64,7 +64,11 @@ impl<'a> Draft<'a> {
     }
 
     /// The draft of a new session: its first event is appended without folding.
-    pub(super) fn begin(session: Session, first: SessionEventBody, cx: &'a SessionContext<'a>) -> Self {
+    pub(super) fn begin(
+        session: Session,
+        first: SessionEventBody,
+        cx: &'a SessionContext<'a>,
+    ) -> Self {
         let mut draft = Self::new(session, cx);
         draft.events.push(Recorded {
             seq: Seq(0),
@@ -92,15 +96,19 @@ impl<'a> Draft<'a> {
     /// Drafts an event that names another flow run than the active one.
     pub(super) fn emit_for(&mut self, flow: Option<FlowRef>, body: SessionEventBody) -> Seq {
         assert!(
-            self.session.ended.is_none() || matches!(body, SessionEventBody::ResponseSent { .. }
-                | SessionEventBody::ResponsePersisted { .. }
-                | SessionEventBody::ResponseFailed { .. }
-                | SessionEventBody::SendFailed { .. }
-                | SessionEventBody::ResponseSuppressed { .. }
-                | SessionEventBody::WorkRequested(_)
-                | SessionEventBody::WorkFinished { .. }
-                | SessionEventBody::KvChanged { .. }
-                | SessionEventBody::AuthorizationDecided(_)),
+            self.session.ended.is_none()
+                || matches!(
+                    body,
+                    SessionEventBody::ResponseSent { .. }
+                        | SessionEventBody::ResponsePersisted { .. }
+                        | SessionEventBody::ResponseFailed { .. }
+                        | SessionEventBody::SendFailed { .. }
+                        | SessionEventBody::ResponseSuppressed { .. }
+                        | SessionEventBody::WorkRequested(_)
+                        | SessionEventBody::WorkFinished { .. }
+                        | SessionEventBody::KvChanged { .. }
+                        | SessionEventBody::AuthorizationDecided(_)
+                ),
             "only deliveries follow the end of session {}",
             self.session.id()
         );
@@ -151,7 +159,10 @@ impl<'a> Draft<'a> {
         self.journal.iter().filter(|(of, _)| of == run).count()
     }
 
-    pub(super) fn into_decision(mut self, reply: SessionReply) -> Result<SessionDecision, SessionNeed> {
+    pub(super) fn into_decision(
+        mut self,
+        reply: SessionReply,
+    ) -> Result<SessionDecision, SessionNeed> {
         if let Some(run) = self.needs_program {
             return Err(SessionNeed::Program(run));
         }

@@ -185,9 +185,13 @@ impl Draft<'_> {
         let message = if turn.flow_effects >= limits.max_effects_per_turn {
             let limit = limits.max_effects_per_turn;
             format!("the flow produced more than {limit} effects in one turn")
-        } else if flow.records as usize + self.drafted_records(run) > limits.max_journal_records as usize {
+        } else if flow.records as usize + self.drafted_records(run)
+            > limits.max_journal_records as usize
+        {
             let limit = limits.max_journal_records;
-            format!("the journal of the flow has more than {limit} records; hand off to a fresh run")
+            format!(
+                "the journal of the flow has more than {limit} records; hand off to a fresh run"
+            )
         } else {
             return None;
         };

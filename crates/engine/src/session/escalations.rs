@@ -21,13 +21,18 @@ impl Draft<'_> {
     ) -> Result<SessionReply, SessionRefusal> {
         let escalation = self.addressed_escalation(id)?;
         let actor = self.actor.clone();
-        let actor_id = actor.as_ref().map(|actor| actor.id.clone()).unwrap_or_default();
+        let actor_id = actor
+            .as_ref()
+            .map(|actor| actor.id.clone())
+            .unwrap_or_default();
         if !escalation.is_open() {
             return match &escalation.resolution {
                 Some(done) if repeats(done, decision, &actor_id) => {
                     Ok(SessionReply::Escalation(Box::new(escalation)))
                 }
-                _ => Err(SessionRefusal::AlreadyResolved(Box::new(closed(&escalation)))),
+                _ => Err(SessionRefusal::AlreadyResolved(Box::new(closed(
+                    &escalation,
+                )))),
             };
         }
         let resolution = EscalationResolution {
@@ -50,7 +55,10 @@ impl Draft<'_> {
         Ok(SessionReply::Escalation(Box::new(after)))
     }
 
-    fn addressed_escalation(&self, id: Option<&EscalationId>) -> Result<Escalation, SessionRefusal> {
+    fn addressed_escalation(
+        &self,
+        id: Option<&EscalationId>,
+    ) -> Result<Escalation, SessionRefusal> {
         if let Some(id) = id {
             let known = self.session.escalations.get(id).cloned();
             return known.ok_or(SessionRefusal::EscalationNotFound);

@@ -4,9 +4,9 @@ use super::state::{ActiveFlow, ConsumedOutcome, Session, Turn, WaitingTurn};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    ChatMessage, ChatRole, EscalationStatus, FlowPause, HookStage,
-    InboundMessage, LedgerMessage, MessageRole, ModelPurpose, QueuedMessage, ResponseSource,
-    ResumedBy, SessionEvent, SessionEventBody as Body, SessionStart, Trigger, TurnCause, WorkPurpose,
+    ChatMessage, ChatRole, EscalationStatus, FlowPause, HookStage, InboundMessage, LedgerMessage,
+    MessageRole, ModelPurpose, QueuedMessage, ResponseSource, ResumedBy, SessionEvent,
+    SessionEventBody as Body, SessionStart, Trigger, TurnCause, WorkPurpose,
 };
 use tandem_record::{EscalationId, Recorded, Seq, Timestamp};
 
@@ -100,7 +100,9 @@ impl Session {
                     turn.tool_rounds += 1;
                 }
             }
-            Body::ToolAnswered { call_id, content, .. } => {
+            Body::ToolAnswered {
+                call_id, content, ..
+            } => {
                 let Some(turn) = &mut self.turn else { return };
                 turn.tool_calls.retain(|call| call.id != *call_id);
                 turn.exchange.push(ChatMessage {
@@ -267,7 +269,9 @@ impl Session {
                     _ => None,
                 };
                 let is_it = |m: &QueuedMessage| m.message.message_id == *message_id;
-                if behavior == "queue" && let Some(message) = queued.filter(is_it) {
+                if behavior == "queue"
+                    && let Some(message) = queued.filter(is_it)
+                {
                     self.queued.push_back(message);
                 }
             }
@@ -340,7 +344,8 @@ impl Session {
         self.last_turn += 1;
         if let TurnCause::QueueReplay { message } = &cause {
             let id = &message.message.message_id;
-            self.queued.retain(|queued| queued.message.message_id != *id);
+            self.queued
+                .retain(|queued| queued.message.message_id != *id);
         }
         self.waiting.push_back(WaitingTurn {
             number: self.last_turn,

@@ -16,7 +16,12 @@ use tandem_record::{EffectId, EscalationId, FlowId, InterruptId, RunId};
 use tandem_schema::{MAX_WORK, Meter};
 
 impl Draft<'_> {
-    pub(super) fn perform_effect(&mut self, run: &RunId, step: u32, effect: FlowEffect) -> Performed {
+    pub(super) fn perform_effect(
+        &mut self,
+        run: &RunId,
+        step: u32,
+        effect: FlowEffect,
+    ) -> Performed {
         let interrupt_id = InterruptId::from(format!("{run}:{step}"));
         match effect {
             FlowEffect::Say { text } => self.perform_say(&text),
@@ -28,10 +33,14 @@ impl Draft<'_> {
                 });
                 Performed::Leave(self.respond(&text, CandidateOrigin::Ask, None))
             }
-            FlowEffect::Tool { name, args, on_error } => {
-                self.perform_tool(run, step, &name, Value::Object(args), on_error)
+            FlowEffect::Tool {
+                name,
+                args,
+                on_error,
+            } => self.perform_tool(run, step, &name, Value::Object(args), on_error),
+            FlowEffect::Handoff { to, input } => {
+                Performed::Leave(self.hand_off(&FlowId::from(to), input))
             }
-            FlowEffect::Handoff { to, input } => Performed::Leave(self.hand_off(&FlowId::from(to), input)),
             FlowEffect::End { reason } => {
                 self.end_flow(reason.as_deref(), false);
                 Performed::Leave(Next::DONE)
@@ -40,11 +49,15 @@ impl Draft<'_> {
             FlowEffect::Escalate(escalate) => self.perform_escalate(run, step, escalate),
             FlowEffect::Wait(wait) => self.perform_wait(interrupt_id, &wait),
             FlowEffect::ProxyStart(_) | FlowEffect::ProxyWait(_) | FlowEffect::ProxyStop { .. } => {
-                refuse("unsupported_effect", "this host does not serve the admin bridge")
+                refuse(
+                    "unsupported_effect",
+                    "this host does not serve the admin bridge",
+                )
             }
-            FlowEffect::WorkflowRun(_) => {
-                refuse("unsupported_effect", "this host does not start workflows from flows")
-            }
+            FlowEffect::WorkflowRun(_) => refuse(
+                "unsupported_effect",
+                "this host does not start workflows from flows",
+            ),
         }
     }
 
@@ -61,7 +74,11 @@ impl Draft<'_> {
         let Some(run) = self.session.flow.as_ref().map(|flow| flow.run.clone()) else {
             return;
         };
-        let effect = self.session.flow.as_ref().and_then(|flow| flow.current.clone());
+        let effect = self
+            .session
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.current.clone());
         self.record(
             &run,
             FlowRecord::Paused {
@@ -147,7 +164,9 @@ impl Draft<'_> {
     }
 
     fn perform_confirm(&mut self, interrupt_id: InterruptId, confirm: &ConfirmEffect) -> Performed {
-        let timeout = confirm.timeout_ms.unwrap_or(self.cx.agent.hitl.confirm.timeout_ms);
+        let timeout = confirm
+            .timeout_ms
+            .unwrap_or(self.cx.agent.hitl.confirm.timeout_ms);
         let deadline = self.now.plus_ms(timeout);
         let asked = self.emit(Body::ConfirmRequested {
             interrupt_id: interrupt_id.clone(),
@@ -173,7 +192,10 @@ impl Draft<'_> {
 
     fn perform_escalate(&mut self, run: &RunId, step: u32, escalate: EscalateEffect) -> Performed {
         if self.session.open_escalation_of(run).is_some() {
-            return refuse("escalation_open", "an escalation of this run is open already");
+            return refuse(
+                "escalation_open",
+                "an escalation of this run is open already",
+            );
         }
         let defaults = &self.cx.agent.hitl.escalation;
         let has_admins = self.cx.agent.admin_auth.is_some();
@@ -244,7 +266,10 @@ impl Draft<'_> {
         let own = wait.timeout_ms.map(|ms| self.now.plus_ms(ms));
         let (escalation_id, deadline) = match (wait.wait_for, &escalation) {
             (WaitFor::AdminResolution, None) | (WaitFor::LiveHandback, _) => {
-                return refuse("nothing_to_wait_for", "this run has opened nothing to wait for");
+                return refuse(
+                    "nothing_to_wait_for",
+                    "this run has opened nothing to wait for",
+                );
             }
             (WaitFor::AdminResolution, Some(escalation)) => {
                 if !escalation.is_open() {

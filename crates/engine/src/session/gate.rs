@@ -11,7 +11,8 @@ use crate::flow::{AuthorSchema, FlowEffect, FlowError};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ConfirmOutcome, FlowPause, FlowRecord,
-    ModelPurpose, ResumedBy, SessionEventBody as Body, SessionWork, TurnCause, WaitFor, WorkPurpose,
+    ModelPurpose, ResumedBy, SessionEventBody as Body, SessionWork, TurnCause, WaitFor,
+    WorkPurpose,
 };
 use tandem_record::{InterruptId, Seq};
 
@@ -171,7 +172,11 @@ impl Draft<'_> {
             interrupt_id,
             attempts,
             ..
-        }) = self.session.flow.as_ref().and_then(|flow| flow.pause.clone())
+        }) = self
+            .session
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.pause.clone())
         else {
             return Next::DONE;
         };
@@ -181,7 +186,11 @@ impl Draft<'_> {
         let confirm = self.current_confirm();
         if counted && gives_up {
             let schema = confirm.is_some_and(|c| c.response_schema.is_some());
-            let value = if schema { Value::Null } else { Value::Bool(false) };
+            let value = if schema {
+                Value::Null
+            } else {
+                Value::Bool(false)
+            };
             let reason = Some("unrecognized");
             return self.resolve_confirm(ConfirmOutcome::Negative, reason, text, value);
         }
@@ -202,7 +211,12 @@ impl Draft<'_> {
         text: &str,
         value: Value,
     ) -> Next {
-        let Some(pause) = self.session.flow.as_ref().and_then(|flow| flow.pause.clone()) else {
+        let Some(pause) = self
+            .session
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.pause.clone())
+        else {
             return Next::DONE;
         };
         let interrupt_id = pause.interrupt_id().clone();
@@ -242,7 +256,11 @@ impl Draft<'_> {
 
     fn answer_confirm_wait(&mut self, interrupt: &InterruptId) -> Next {
         let text = self.turn().text().to_owned();
-        let last = self.session.flow.as_ref().and_then(|flow| flow.last_confirm.clone());
+        let last = self
+            .session
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.last_confirm.clone());
         let confirm = match last.as_ref().map(FlowEffect::parse) {
             Some(Ok(FlowEffect::Confirm(confirm))) => Some(confirm),
             _ => None,
@@ -290,7 +308,11 @@ impl Draft<'_> {
 
     /// The deadline of the interrupt the flow waits at has passed.
     pub(super) fn pass_deadline(&mut self, interrupt: &InterruptId) -> Next {
-        let pause = self.session.flow.as_ref().and_then(|flow| flow.pause.clone());
+        let pause = self
+            .session
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.pause.clone());
         let Some(pause) = pause.filter(|pause| pause.interrupt_id() == interrupt) else {
             self.emit(Body::InterruptLate {
                 interrupt_id: interrupt.clone(),
@@ -330,7 +352,11 @@ impl Draft<'_> {
         }
     }
 
-    fn time_out_confirm(&mut self, interrupt: &InterruptId, deadline: tandem_record::Timestamp) -> Next {
+    fn time_out_confirm(
+        &mut self,
+        interrupt: &InterruptId,
+        deadline: tandem_record::Timestamp,
+    ) -> Next {
         let behavior = self.cx.agent.hitl.confirm.timeout_behavior;
         let name = match behavior {
             ConfirmTimeoutBehavior::Decline => "decline",
@@ -342,11 +368,17 @@ impl Draft<'_> {
             deadline,
             behavior: name.to_owned(),
         });
-        let schema = self.current_confirm().is_some_and(|c| c.response_schema.is_some());
+        let schema = self
+            .current_confirm()
+            .is_some_and(|c| c.response_schema.is_some());
         self.leave_pause(interrupt, "confirm", ResumedBy::Timeout, "timed_out");
         match behavior {
             ConfirmTimeoutBehavior::Decline => {
-                let value = if schema { Value::Null } else { Value::Bool(false) };
+                let value = if schema {
+                    Value::Null
+                } else {
+                    Value::Bool(false)
+                };
                 self.resume_flow(Resume::Value(Some(value)))
             }
             ConfirmTimeoutBehavior::EndFlow => {

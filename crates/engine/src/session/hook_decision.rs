@@ -82,7 +82,11 @@ impl BeforeResponse {
                 reply: optional_text(value, "reply")?.ok_or("replace without reply")?,
                 structured: optional_object(value, "structured")?,
             },
-            other => return Err(format!("beforeResponse answered the unknown action {other}")),
+            other => {
+                return Err(format!(
+                    "beforeResponse answered the unknown action {other}"
+                ));
+            }
         })
     }
 

@@ -37,12 +37,19 @@ impl Draft<'_> {
                 Ok(None)
             }
             "resources.transport.sendText" => {
-                let text = args.get(1).and_then(Value::as_str).unwrap_or_default().to_owned();
+                let text = args
+                    .get(1)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
                 let to = key()?.to_owned();
                 self.send_side_message(&to, &text);
                 Ok(None)
             }
-            other => Err(FlowError::effect("unknown_call", format!("there is no ctx.{other}"))),
+            other => Err(FlowError::effect(
+                "unknown_call",
+                format!("there is no ctx.{other}"),
+            )),
         }
     }
 
@@ -72,9 +79,17 @@ impl Draft<'_> {
         let wanted: Option<Vec<&str>> = ids
             .and_then(Value::as_array)
             .map(|ids| ids.iter().filter_map(Value::as_str).collect());
-        let queued = self.session.queued.iter().map(|q| q.message.message_id.clone());
+        let queued = self
+            .session
+            .queued
+            .iter()
+            .map(|q| q.message.message_id.clone());
         let message_ids: Vec<MessageId> = queued
-            .filter(|id| wanted.as_ref().is_none_or(|wanted| wanted.contains(&id.as_str())))
+            .filter(|id| {
+                wanted
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.contains(&id.as_str()))
+            })
             .collect();
         let count = message_ids.len();
         if count > 0 {
@@ -91,7 +106,10 @@ pub fn check_key(key: &str, value: Option<&Value>, keys: usize) -> Result<(), Fl
     } else if key.is_empty() || key.len() > MAX_KEY_BYTES {
         ("bad_key", format!("a key has 1 to {MAX_KEY_BYTES} bytes"))
     } else if value.is_some_and(|value| value.to_string().len() > MAX_VALUE_BYTES) {
-        ("kv_limit", format!("a value has at most {MAX_VALUE_BYTES} bytes"))
+        (
+            "kv_limit",
+            format!("a value has at most {MAX_VALUE_BYTES} bytes"),
+        )
     } else if value.is_some() && keys >= MAX_KEYS {
         ("kv_limit", format!("a session has at most {MAX_KEYS} keys"))
     } else {

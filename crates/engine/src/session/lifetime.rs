@@ -157,7 +157,11 @@ impl Draft<'_> {
         let timer = SessionTimer::Interrupt {
             id: interrupt.clone(),
         };
-        let due = self.session.required_timers(self.cx.agent).get(&timer).copied();
+        let due = self
+            .session
+            .required_timers(self.cx.agent)
+            .get(&timer)
+            .copied();
         if due.is_some_and(|due| due <= self.now) {
             self.emit(Body::TurnQueued {
                 cause: TurnCause::Deadline {

@@ -34,12 +34,12 @@ mod scalar;
 mod state;
 mod turn;
 
-pub use keywords::{KeywordList, KeywordMatch, Keywords};
-pub use language::Language;
 pub use context_data::{RESERVED_PREFIX, inbound};
 pub use decide::{SessionRefusal, SessionUndecided, decide, start};
 pub use draft::{SessionContext, SessionDecision, SessionNeed};
 pub use host_calls::check_key;
+pub use keywords::{KeywordList, KeywordMatch, Keywords};
+pub use language::Language;
 pub use program::{ProgramStep, Programs, Resume};
 pub use rate::{RateWindow, SenderRates};
 pub use state::{ActiveFlow, Session, Turn};

@@ -24,7 +24,10 @@ impl Draft<'_> {
         }
         let shown = agent.limits.max_working_memory.max(1);
         let mut messages = self.remembered(shown);
-        if matches!(turn.cause, tandem_record::conversation::TurnCause::QueueReplay { .. }) {
+        if matches!(
+            turn.cause,
+            tandem_record::conversation::TurnCause::QueueReplay { .. }
+        ) {
             // It was remembered when it arrived; now it is what the model answers.
             messages.push(ChatMessage::new(ChatRole::User, turn.text()));
         }
@@ -142,7 +145,10 @@ impl Draft<'_> {
 
     pub(super) fn finish_loop_tool(&mut self, call: &ChatToolCall, done: &CodeOutcome) -> Next {
         let (content, failed) = match &done.error {
-            Some(error) => (format!("Tool {} failed: {}", call.name, error.message), true),
+            Some(error) => (
+                format!("Tool {} failed: {}", call.name, error.message),
+                true,
+            ),
             None => match &done.value {
                 Some(Value::String(text)) => (text.clone(), false),
                 Some(value) => (value.to_string(), false),
@@ -174,7 +180,10 @@ impl Draft<'_> {
                 reason: SessionEnd::Agent,
             });
         }
-        let reply = output.get("reply").and_then(Value::as_str).unwrap_or_default();
+        let reply = output
+            .get("reply")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let reply = reply.to_owned();
         self.respond(&reply, CandidateOrigin::Classic, Some(output))
     }
@@ -204,7 +213,11 @@ impl Draft<'_> {
             reason,
             fallback_used: used,
         });
-        self.start_flow(&FlowId::from(flow?), Some(output.clone()), FlowOrigin::Router)
+        self.start_flow(
+            &FlowId::from(flow?),
+            Some(output.clone()),
+            FlowOrigin::Router,
+        )
     }
 
     /// What a routing call sees: the task, the flows, the last messages, the text.
@@ -237,7 +250,9 @@ impl Draft<'_> {
         };
         let output = answer.and_then(structured_of);
         let fits = |output: &Value| {
-            let errors = output_schema.as_ref().map(|s| s.errors(output, &Meter::with_limit(MAX_WORK)));
+            let errors = output_schema
+                .as_ref()
+                .map(|s| s.errors(output, &Meter::with_limit(MAX_WORK)));
             errors.is_none_or(|errors| errors.is_empty())
         };
         let output = output.filter(fits);

@@ -22,7 +22,10 @@ pub enum ProgramStep {
     /// It yielded a value, which should be an effect.
     Yielded(Value),
     /// It awaits a context call that is not an effect.
-    HostCall { name: String, args: Vec<Value> },
+    HostCall {
+        name: String,
+        args: Vec<Value>,
+    },
     Returned(Value),
     Failed(FlowFailure),
 }
@@ -34,7 +37,13 @@ pub trait Programs {
     fn start(&mut self, start: &FlowStart, now: Timestamp) -> ProgramStep;
 
     /// Goes on with a parked program; `None` when it is not loaded.
-    fn resume(&mut self, run: &RunId, with: Resume, inbound: Option<&Value>, now: Timestamp) -> Option<ProgramStep>;
+    fn resume(
+        &mut self,
+        run: &RunId,
+        with: Resume,
+        inbound: Option<&Value>,
+        now: Timestamp,
+    ) -> Option<ProgramStep>;
 
     /// Ends a program so that its `finally` blocks run. Returns what it yielded meanwhile, which
     /// nobody performs.

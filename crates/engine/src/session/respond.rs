@@ -85,7 +85,11 @@ impl Draft<'_> {
     }
 
     /// The hook decided about a candidate; the turn goes on where it made the candidate.
-    pub(super) fn decide_candidate(&mut self, mut candidate: Candidate, done: &CodeOutcome) -> Next {
+    pub(super) fn decide_candidate(
+        &mut self,
+        mut candidate: Candidate,
+        done: &CodeOutcome,
+    ) -> Next {
         let read = match &done.error {
             Some(error) => Err(error.message.clone()),
             None => BeforeResponse::read(done.value.as_ref()),
@@ -120,7 +124,11 @@ impl Draft<'_> {
 
     /// Where the turn goes on after a candidate that the hook looked at.
     fn after_candidate(&mut self, origin: CandidateOrigin) -> Next {
-        let is_driving = self.session.flow.as_ref().is_some_and(|flow| !flow.is_paused());
+        let is_driving = self
+            .session
+            .flow
+            .as_ref()
+            .is_some_and(|flow| !flow.is_paused());
         match origin {
             CandidateOrigin::Say if is_driving => {
                 self.resume_flow(super::program::Resume::Value(None))
@@ -232,7 +240,12 @@ impl Draft<'_> {
         let Some(report) = self.session.reports.front().cloned() else {
             return;
         };
-        if self.session.unsent.values().any(|turn| *turn == report.turn) {
+        if self
+            .session
+            .unsent
+            .values()
+            .any(|turn| *turn == report.turn)
+        {
             return;
         }
         let purpose = WorkPurpose::Report { turn: report.turn };

@@ -4,12 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    ChatMessage, ChatToolCall, CodeCall, Escalation, FlowPause, LedgerMessage,
-    QueuedMessage, RequestedWork, ResponseSource, SessionEnd, SessionStart, Trigger, TurnCause, WaitFor,
+    ChatMessage, ChatToolCall, CodeCall, Escalation, FlowPause, LedgerMessage, QueuedMessage,
+    RequestedWork, ResponseSource, SessionEnd, SessionStart, Trigger, TurnCause, WaitFor,
 };
-use tandem_record::{
-    EffectId, EscalationId, FlowId, MessageId, RunId, Seq, Timestamp,
-};
+use tandem_record::{EffectId, EscalationId, FlowId, MessageId, RunId, Seq, Timestamp};
 
 /// One conversation of one user with one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -184,15 +182,25 @@ impl Session {
     /// A turn with this message is under way or waits.
     pub fn turn_of_message(&self, id: &MessageId) -> Option<u64> {
         let is_of = |cause: &TurnCause| cause.message().is_some_and(|m| m.message_id == *id);
-        let active = self.turn.iter().filter(|t| is_of(&t.cause)).map(|t| t.number);
-        let waiting = self.waiting.iter().filter(|w| is_of(&w.cause)).map(|w| w.number);
+        let active = self
+            .turn
+            .iter()
+            .filter(|t| is_of(&t.cause))
+            .map(|t| t.number);
+        let waiting = self
+            .waiting
+            .iter()
+            .filter(|w| is_of(&w.cause))
+            .map(|w| w.number);
         active.chain(waiting).next()
     }
 
     /// The escalation that decides the session's mode, while it is open.
     pub fn attached_escalation(&self) -> Option<&Escalation> {
         let id = self.attached.as_ref()?;
-        self.escalations.get(id).filter(|e| e.is_open() && !e.detached)
+        self.escalations
+            .get(id)
+            .filter(|e| e.is_open() && !e.detached)
     }
 
     /// What a person has to do before the agent goes on, if anything.
@@ -202,9 +210,7 @@ impl Session {
         }
         match self.flow.as_ref()?.pause.as_ref()? {
             FlowPause::Confirm { .. } => Some("pending_confirm"),
-            FlowPause::Wait { wait_for, .. }
-                if *wait_for == WaitFor::ConfirmResponse =>
-            {
+            FlowPause::Wait { wait_for, .. } if *wait_for == WaitFor::ConfirmResponse => {
                 Some("pending_confirm")
             }
             _ => None,

@@ -8,7 +8,8 @@ use crate::flow::FlowError;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     CandidateOrigin, CodeCall, FlowOrigin, HookStage, ModelPurpose, RequestedWork, ResponseSource,
-    SessionEventBody as Body, SessionWork, Trigger, TurnCause, TurnOutcome, WorkOutcome, WorkPurpose,
+    SessionEventBody as Body, SessionWork, Trigger, TurnCause, TurnOutcome, WorkOutcome,
+    WorkPurpose,
 };
 
 /// Where a turn goes on.
@@ -156,9 +157,9 @@ impl Draft<'_> {
         let (number, trigger, text) = (turn.number, turn.trigger(), turn.text().to_owned());
         let message = turn.cause.message().map(super::context_data::inbound);
         let flow = self.session.flow.as_ref();
-        let active = flow.map(|flow| {
-            json!({"flowId": flow.flow, "pausedOn": flow.pause.as_ref().map(|p| p.name())})
-        });
+        let active = flow.map(
+            |flow| json!({"flowId": flow.flow, "pausedOn": flow.pause.as_ref().map(|p| p.name())}),
+        );
         let mut input = json!({
             "requestId": self.session.request_id(number),
             "turnId": self.session.turn_id(number),
@@ -227,7 +228,10 @@ impl Draft<'_> {
     }
 
     /// A hook may not start a flow over an open question, or one that does not exist.
-    fn admit_route(&mut self, decision: super::hook_decision::BeforeLlm) -> super::hook_decision::BeforeLlm {
+    fn admit_route(
+        &mut self,
+        decision: super::hook_decision::BeforeLlm,
+    ) -> super::hook_decision::BeforeLlm {
         use super::hook_decision::BeforeLlm;
         let BeforeLlm::RouteFlow { flow, .. } = &decision else {
             return decision;
@@ -244,7 +248,10 @@ impl Draft<'_> {
     }
 
     fn route(&mut self) -> Next {
-        let routes = matches!(self.turn().trigger(), Trigger::Inbound | Trigger::QueueReplay);
+        let routes = matches!(
+            self.turn().trigger(),
+            Trigger::Inbound | Trigger::QueueReplay
+        );
         match &self.cx.agent.flow_router {
             Some(FlowRouter::Detector { prompt, .. }) if routes => {
                 let messages = self.router_messages(prompt);

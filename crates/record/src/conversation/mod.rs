@@ -17,7 +17,8 @@ mod turn_work;
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
 pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
 pub use escalation::{
-    ClosedEscalation, Escalation, EscalationMode, EscalationPriority, EscalationResolution, EscalationStatus,
+    ClosedEscalation, Escalation, EscalationMode, EscalationPriority, EscalationResolution,
+    EscalationStatus,
 };
 pub use flow_control::{
     ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ResumedBy, WaitFor,
@@ -30,8 +31,8 @@ pub use session_event::{
     AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionEvent, SessionEventBody,
     SessionStart, Trigger, TurnOutcome,
 };
+pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome,
     ModelPurpose, SendRequest, SessionWork, SideMessage, WorkOutcome,
 };
-pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};

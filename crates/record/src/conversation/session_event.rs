@@ -149,7 +149,9 @@ pub enum SessionEventBody {
         remembered: bool,
     },
     /// A turn waits for its place: a deadline passed, a person decided.
-    TurnQueued { cause: TurnCause },
+    TurnQueued {
+        cause: TurnCause,
+    },
     TurnEnded(TurnOutcome),
     /// A turn requested work from outside and waits for it.
     WorkRequested(Box<RequestedWork>),
@@ -195,7 +197,10 @@ pub enum SessionEventBody {
         value: Option<Value>,
     },
     /// The user chose a setting.
-    PreferenceChanged { key: String, value: Value },
+    PreferenceChanged {
+        key: String,
+        value: Value,
+    },
     #[serde(rename_all = "camelCase")]
     RouterDecided {
         mode: String,
@@ -383,11 +388,18 @@ pub enum SessionEventBody {
     AuthorizationDecided(Box<AuthorizationDecision>),
     /// A text was given up after all attempts.
     #[serde(rename_all = "camelCase")]
-    SendFailed { effect_id: EffectId, reason: String },
+    SendFailed {
+        effect_id: EffectId,
+        reason: String,
+    },
     /// The response of a turn is reported to the agent's code once its texts are final.
-    ReportQueued { call: CodeCall },
+    ReportQueued {
+        call: CodeCall,
+    },
     /// The session ends when its turn ends.
-    SessionEndRequested { reason: SessionEnd },
+    SessionEndRequested {
+        reason: SessionEnd,
+    },
     SessionEnded {
         reason: SessionEnd,
     },

@@ -51,7 +51,6 @@ pub struct QueuedMessage {
     pub received: Seq,
 }
 
-
 /// A piece of work that a turn requested and waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,15 +64,25 @@ pub struct RequestedWork {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "k", rename_all = "snake_case")]
 pub enum WorkPurpose {
-    Command { name: String },
+    Command {
+        name: String,
+    },
     /// The hook before anything else.
     BeforeLlm,
     /// The hook decides about this candidate.
-    Candidate { candidate: Candidate },
-    Model { purpose: ModelPurpose },
+    Candidate {
+        candidate: Candidate,
+    },
+    Model {
+        purpose: ModelPurpose,
+    },
     /// A call of the model loop.
-    LoopTool { call: ChatToolCall },
+    LoopTool {
+        call: ChatToolCall,
+    },
     FlowTool,
     /// The response of a finished turn is reported.
-    Report { turn: u64 },
+    Report {
+        turn: u64,
+    },
 }

@@ -52,7 +52,10 @@ fn waiting_desk(hitl: Value) -> TestSession {
 fn resolution_resumes_the_flow_that_waits() {
     let mut desk = waiting_desk(json!({}));
     desk.resolve(true, "ana").expect("open");
-    assert_eq!(desk.sent.last().map(String::as_str), Some("approved, 0 queued"));
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("approved, 0 queued")
+    );
     assert_eq!(desk.state().hitl_mode(), None);
 }
 
@@ -98,10 +101,16 @@ fn first_resolution_wins_and_repeating_it_is_harmless() {
 fn deadline_refuses_and_a_late_decision_conflicts() {
     let mut desk = waiting_desk(json!({}));
     desk.wait_seconds(86_401);
-    assert_eq!(desk.sent.last().map(String::as_str), Some("Refund not approved."));
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("Refund not approved.")
+    );
     let escalation = desk.state().escalations().next().expect("one");
     assert_eq!(escalation.status, EscalationStatus::TimedOut);
-    assert_eq!(desk.resolve(true, "ana"), Err(SessionRefusal::EscalationNotFound));
+    assert_eq!(
+        desk.resolve(true, "ana"),
+        Err(SessionRefusal::EscalationNotFound)
+    );
 }
 
 /// Z-33
@@ -130,9 +139,10 @@ fn queued_messages_come_with_the_resolution_and_are_replayed_in_order() {
 
 fn last_text(work: &tandem_record::conversation::SessionWork) -> String {
     match work {
-        tandem_record::conversation::SessionWork::Model { messages, .. } => {
-            messages.last().map(|m| m.content.clone()).unwrap_or_default()
-        }
+        tandem_record::conversation::SessionWork::Model { messages, .. } => messages
+            .last()
+            .map(|m| m.content.clone())
+            .unwrap_or_default(),
         other => panic!("{other:?} is no model call"),
     }
 }
@@ -164,6 +174,14 @@ fn escalation_without_admins_ends_the_flow() {
     route_on_start(&mut desk);
     desk.say("start refund");
     desk.say("700");
-    assert_eq!(desk.flow_ends(), [Some("escalation_unavailable".to_owned())]);
-    assert!(!desk.events.iter().any(|e| matches!(e, Body::EscalationCreated(_))));
+    assert_eq!(
+        desk.flow_ends(),
+        [Some("escalation_unavailable".to_owned())]
+    );
+    assert!(
+        !desk
+            .events
+            .iter()
+            .any(|e| matches!(e, Body::EscalationCreated(_)))
+    );
 }

@@ -23,7 +23,9 @@ fn booking() -> Code {
             effect(json!({"type": "tool", "name": "create_appointment", "args": {}}))
         }
         2 => effect(json!({"type": "say", "text": "Booking cancelled."})),
-        3 if matches!(with, Resume::Value(Some(_))) => effect(json!({"type": "say", "text": "Booked."})),
+        3 if matches!(with, Resume::Value(Some(_))) => {
+            effect(json!({"type": "say", "text": "Booked."}))
+        }
         3 if matches!(with, Resume::Throw(_)) => ProgramStep::Failed(FlowFailure {
             code: "exception".to_owned(),
             message: text_of(with),
@@ -55,7 +57,8 @@ pub(super) fn route_on_start(desk: &mut TestSession) {
             None => Default::default(),
         }
     };
-    desk.functions.insert("beforeLLM".to_owned(), Box::new(hook));
+    desk.functions
+        .insert("beforeLLM".to_owned(), Box::new(hook));
 }
 
 /// Z-51, Z-54, Z-67
@@ -103,8 +106,15 @@ fn unanswered_confirmation_counts_as_refusal_and_a_late_yes_is_an_ordinary_messa
     desk.wait_seconds(299);
     assert_eq!(desk.paused_on(), Some("confirm"));
     desk.wait_seconds(2);
-    assert_eq!(desk.sent.last().map(String::as_str), Some("Booking cancelled."));
-    assert!(desk.events.iter().any(|e| matches!(e, Body::ConfirmTimedOut { .. })));
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("Booking cancelled.")
+    );
+    assert!(
+        desk.events
+            .iter()
+            .any(|e| matches!(e, Body::ConfirmTimedOut { .. }))
+    );
     assert_eq!(desk.say("yes"), ["model speaks"]);
 }
 
@@ -117,7 +127,10 @@ fn unclear_replies_are_asked_again_twice_and_then_refuse() {
     let deadline = desk.state().flow().and_then(|f| f.pause()?.deadline());
     assert_eq!(desk.say("Do you know whether noon is free?"), [QUESTION]);
     assert_eq!(desk.say("yes or no"), [QUESTION]);
-    assert_eq!(desk.state().flow().and_then(|f| f.pause()?.deadline()), deadline);
+    assert_eq!(
+        desk.state().flow().and_then(|f| f.pause()?.deadline()),
+        deadline
+    );
     assert_eq!(desk.say("maybe"), ["Booking cancelled."]);
 }
 
@@ -149,7 +162,8 @@ fn deadline_that_passed_comes_before_a_later_message() {
 fn failed_tool_is_thrown_into_the_flow() {
     let mut desk = desk();
     let tool = |_: &_| failed("failed", "no rooms");
-    desk.functions.insert("tools.create_appointment".to_owned(), Box::new(tool));
+    desk.functions
+        .insert("tools.create_appointment".to_owned(), Box::new(tool));
     desk.say("start booking");
     desk.say("Monday");
     let fallback = desk.agent.texts.fallback_reply.clone();
@@ -216,10 +230,20 @@ fn journal_has_every_effect_and_every_result() {
     desk.say("start booking");
     desk.say("Monday");
     desk.say("no");
-    let effects = desk.journal.iter().filter(|(_, r)| matches!(r, FlowRecord::Effect { .. }));
+    let effects = desk
+        .journal
+        .iter()
+        .filter(|(_, r)| matches!(r, FlowRecord::Effect { .. }));
     assert_eq!(effects.count(), 4);
-    let results = desk.journal.iter().filter(|(_, r)| matches!(r, FlowRecord::Result { .. }));
-    assert_eq!(results.count(), 3, "the last effect ends the run and has no result");
+    let results = desk
+        .journal
+        .iter()
+        .filter(|(_, r)| matches!(r, FlowRecord::Result { .. }));
+    assert_eq!(
+        results.count(),
+        3,
+        "the last effect ends the run and has no result"
+    );
 }
 
 /// Z-13, Z-14, Z-251

@@ -132,7 +132,8 @@ impl TestSession {
         };
         let message = Box::new(message);
         if self.session.is_some() {
-            self.command(SessionCommand::Receive { message }).expect("accepted");
+            self.command(SessionCommand::Receive { message })
+                .expect("accepted");
             return;
         }
         let decision = {
@@ -148,7 +149,10 @@ impl TestSession {
         self.take(None, decision);
     }
 
-    pub(super) fn command(&mut self, command: SessionCommand) -> Result<SessionReply, SessionRefusal> {
+    pub(super) fn command(
+        &mut self,
+        command: SessionCommand,
+    ) -> Result<SessionReply, SessionRefusal> {
         let before = self.session.clone().expect("a session");
         let decision = {
             let (meter, programs) = (Meter::with_limit(MAX_WORK), &self.programs);
@@ -180,8 +184,13 @@ impl TestSession {
                 }
             }
         }
-        assert_eq!(folded.as_ref(), Some(&decision.after), "fold and decision agree");
-        self.events.extend(decision.events.into_iter().map(|e| e.event.body));
+        assert_eq!(
+            folded.as_ref(),
+            Some(&decision.after),
+            "fold and decision agree"
+        );
+        self.events
+            .extend(decision.events.into_iter().map(|e| e.event.body));
         self.journal.extend(decision.journal);
         self.outbox.extend(decision.work);
         self.session = Some(decision.after);
@@ -189,10 +198,15 @@ impl TestSession {
     }
 
     pub(super) fn perform_all(&mut self) {
-        while let Some(at) = self.outbox.iter().position(|(_, work)| !self.held.contains(&work.name())) {
+        while let Some(at) = self
+            .outbox
+            .iter()
+            .position(|(_, work)| !self.held.contains(&work.name()))
+        {
             let (effect, work) = self.outbox.remove(at).expect("it is there");
             let outcome = Box::new(self.perform(&effect, work));
-            self.command(SessionCommand::FinishWork { effect, outcome }).expect("never refused");
+            self.command(SessionCommand::FinishWork { effect, outcome })
+                .expect("never refused");
         }
     }
 
@@ -248,10 +262,15 @@ impl TestSession {
     }
 
     pub(super) fn fire(&mut self, timer: SessionTimer) {
-        self.command(SessionCommand::FireTimer(timer)).expect("never refused");
+        self.command(SessionCommand::FireTimer(timer))
+            .expect("never refused");
     }
 
-    pub(super) fn resolve(&mut self, approved: bool, by: &str) -> Result<SessionReply, SessionRefusal> {
+    pub(super) fn resolve(
+        &mut self,
+        approved: bool,
+        by: &str,
+    ) -> Result<SessionReply, SessionRefusal> {
         let decision = EscalationDecision {
             approved,
             message: None,
@@ -305,7 +324,8 @@ fn first() -> SessionStart {
         agent_id: "demo".into(),
         owner: Owner {
             tenant: TenantId::from("default"),
-            ..Owner::default()
+            workspace: None,
+            principal: None,
         },
         user: ChatUser {
             id: "usr-1".into(),

@@ -15,7 +15,10 @@ fn asking() -> Code {
 
 fn three() -> Code {
     code(|step, _, _| match step {
-        0..=2 => effect(json!({"type": "say", "text": ["a", "b", "c"][step]})),
+        0..=2 => {
+            let text = ["a", "b", "c"][step];
+            effect(json!({"type": "say", "text": text}))
+        }
         _ => done(),
     })
 }
@@ -35,10 +38,12 @@ fn hook(desk: &mut TestSession, path: &str, answer: impl Fn(&CodeCall) -> CodeOu
 fn skip_llm_sends_its_draft_and_leaves_a_waiting_flow_alone() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
     desk.say("start asking");
-    hook(&mut desk, "beforeLLM", |call| match call.args[0]["text"].as_str() {
-        Some("hours?") => value(json!({"action": "skip_llm", "draftReply": "At nine."})),
-        Some("shh") => value(json!({"action": "skip_llm"})),
-        _ => CodeOutcome::default(),
+    hook(&mut desk, "beforeLLM", |call| {
+        match call.args[0]["text"].as_str() {
+            Some("hours?") => value(json!({"action": "skip_llm", "draftReply": "At nine."})),
+            Some("shh") => value(json!({"action": "skip_llm"})),
+            _ => CodeOutcome::default(),
+        }
     });
     assert_eq!(desk.say("hours?"), ["At nine."]);
     assert!(desk.say("shh").is_empty());
@@ -71,7 +76,11 @@ fn end_stores_the_message_and_does_nothing_else() {
 /// Z-126
 #[test]
 fn hook_that_fails_or_answers_nonsense_means_continue() {
-    for answer in [failed("failed", "down"), value(json!({"action": "explode"})), value(json!(7))] {
+    for answer in [
+        failed("failed", "down"),
+        value(json!({"action": "explode"})),
+        value(json!(7)),
+    ] {
         let mut desk = desk(json!({"beforeLLM": {"$fn": true}, "beforeResponse": {"$fn": true}}));
         for path in ["beforeLLM", "beforeResponse"] {
             let answer = answer.clone();
@@ -101,7 +110,11 @@ fn before_response_sees_each_candidate_and_may_replace_or_cancel_it() {
     assert_eq!(desk.say("hi"), ["<0:model speaks>"]);
     assert_eq!(desk.say("start three"), ["<0:a>", "<2:c>"]);
     assert!(desk.say("start asking").is_empty());
-    assert_eq!(desk.paused_on(), Some("ask"), "a cancelled question still waits");
+    assert_eq!(
+        desk.paused_on(),
+        Some("ask"),
+        "a cancelled question still waits"
+    );
     assert_eq!(desk.say("7"), ["<0:x=7>"]);
     let remembered: Vec<_> = desk.state().memory().map(|m| m.text.clone()).collect();
     assert!(remembered.contains(&"<0:a>".to_owned()));
@@ -125,7 +138,10 @@ fn on_response_is_told_once_with_all_texts_after_they_were_sent() {
     desk.perform_all();
     let calls = seen.borrow();
     assert_eq!(calls.len(), 1);
-    assert_eq!(calls[0][0], json!({"reply": "a\nb\nc", "replies": ["a", "b", "c"]}));
+    assert_eq!(
+        calls[0][0],
+        json!({"reply": "a\nb\nc", "replies": ["a", "b", "c"]})
+    );
     assert_eq!(calls[0][1]["source"], "flow");
     assert_eq!(calls[0][1]["flowId"], "three");
 }

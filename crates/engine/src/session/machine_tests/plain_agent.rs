@@ -34,7 +34,9 @@ fn structured(value: serde_json::Value) -> ChatAnswer {
 /// The messages and tools of a model call.
 fn shown(work: &SessionWork) -> (Vec<(ChatRole, &str)>, &[String]) {
     match work {
-        SessionWork::Model { messages, tools, .. } => {
+        SessionWork::Model {
+            messages, tools, ..
+        } => {
             let messages = messages.iter().map(|m| (m.role, m.content.as_str()));
             (messages.collect(), tools)
         }
@@ -72,7 +74,10 @@ fn tool_results_reach_the_model_and_the_last_call_offers_no_tools() {
     let price = json!({"name": "price", "kind": "record", "parameters": {
         "type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}});
     let mut desk = TestSession::new(json!({"tools": [price], "maxToolIterations": 2}), &[]);
-    desk.functions.insert("tools.price".to_owned(), Box::new(|_| value(json!({"eur": 5}))));
+    desk.functions.insert(
+        "tools.price".to_owned(),
+        Box::new(|_| value(json!({"eur": 5}))),
+    );
     desk.answers.extend([
         Ok(calls("price", json!({"item": "chair"}))),
         Ok(calls("price", json!({}))),
@@ -92,10 +97,11 @@ fn tool_results_reach_the_model_and_the_last_call_offers_no_tools() {
 #[test]
 fn failed_model_call_sends_the_fallback_reply() {
     let mut desk = TestSession::new(json!({"fallbackReply": "Oops."}), &[]);
-    desk.answers.push_back(Err(tandem_record::conversation::CodeError {
-        code: "failed".to_owned(),
-        message: "overloaded".to_owned(),
-    }));
+    desk.answers
+        .push_back(Err(tandem_record::conversation::CodeError {
+            code: "failed".to_owned(),
+            message: "overloaded".to_owned(),
+        }));
     assert_eq!(desk.say("hi"), ["Oops."]);
     assert_eq!(desk.failures("model"), ["overloaded"]);
     assert_eq!(desk.say("hi"), ["model speaks"]);
@@ -108,15 +114,25 @@ fn commands_answer_before_anything_else() {
         "note": {"description": "Remembers", "handler": {"$fn": true}}}});
     let mut desk = TestSession::new(config, &[]);
     let help = desk.say("/help").join("\n");
-    assert!(help.contains("/note – Remembers") && help.contains("/reset"), "{help}");
+    assert!(
+        help.contains("/note – Remembers") && help.contains("/reset"),
+        "{help}"
+    );
     assert!(!help.contains("/usage"));
     for unknown in ["/nope", "/usage"] {
         assert_eq!(desk.say(unknown), ["Unknown command. Try /help"]);
     }
-    desk.functions.insert("commands.note.handler".to_owned(), Box::new(|_| value(json!("Noted."))));
+    desk.functions.insert(
+        "commands.note.handler".to_owned(),
+        Box::new(|_| value(json!("Noted."))),
+    );
     assert_eq!(desk.say("  /NOTE milk"), ["Noted."]);
     assert!(desk.model_calls.is_empty());
-    assert_eq!(desk.state().memory().count(), 0, "commands are not part of the conversation");
+    assert_eq!(
+        desk.state().memory().count(),
+        0,
+        "commands are not part of the conversation"
+    );
 }
 
 /// Z-15
@@ -137,12 +153,22 @@ fn detector_selects_a_flow_or_falls_back() {
             _ => done(),
         })
     };
-    let router = json!({"flowRouter": {"mode": "detector", "prompt": "Which?", "minConfidence": 0.6}});
+    let router =
+        json!({"flowRouter": {"mode": "detector", "prompt": "Which?", "minConfidence": 0.6}});
     let cases = [
-        (json!({"flow": "hello", "confidence": 0.9}), RouterReason::Selected),
-        (json!({"flow": "hello", "confidence": 0.5}), RouterReason::LowConfidence),
+        (
+            json!({"flow": "hello", "confidence": 0.9}),
+            RouterReason::Selected,
+        ),
+        (
+            json!({"flow": "hello", "confidence": 0.5}),
+            RouterReason::LowConfidence,
+        ),
         (json!({"flow": "hello"}), RouterReason::LowConfidence),
-        (json!({"flow": "nowhere", "confidence": 1}), RouterReason::UnknownFlow),
+        (
+            json!({"flow": "nowhere", "confidence": 1}),
+            RouterReason::UnknownFlow,
+        ),
         (json!({"confidence": 1}), RouterReason::Missing),
     ];
     for (answer, expected) in cases {
@@ -152,7 +178,11 @@ fn detector_selects_a_flow_or_falls_back() {
         let text = if selected { "hello" } else { "model speaks" };
         assert_eq!(desk.say("hi"), [text]);
         let decided = desk.events.iter().find_map(|event| match event {
-            Body::RouterDecided { reason, fallback_used, .. } => Some((*reason, *fallback_used)),
+            Body::RouterDecided {
+                reason,
+                fallback_used,
+                ..
+            } => Some((*reason, *fallback_used)),
             _ => None,
         });
         assert_eq!(decided, Some((expected, !selected)));
@@ -172,7 +202,9 @@ fn field_of_the_structured_answer_selects_the_flow() {
     });
     let mut desk = TestSession::new(config, &[("order", order)]);
     desk.answers.extend([
-        Ok(structured(json!({"reply": "dropped", "flow": "order", "mood": "joy"}))),
+        Ok(structured(
+            json!({"reply": "dropped", "flow": "order", "mood": "joy"}),
+        )),
         Ok(structured(json!({"reply": "kept", "flow": null}))),
     ]);
     assert_eq!(desk.say("one"), ["for \"joy\""]);
