@@ -20,3 +20,6 @@ mod scalar;
 pub use keywords::{KeywordList, KeywordMatch, Keywords};
 pub use language::Language;
 pub use rate::{RateWindow, SenderRates};
+
+#[cfg(test)]
+mod tests;
