@@ -13,7 +13,7 @@ const NAME: &str = "prompt";
 
 #[derive(Debug)]
 pub enum Prompt {
-    Template(PromptTemplate),
+    Template(Box<PromptTemplate>),
     /// A function of the author.
     Function,
 }

@@ -82,6 +82,10 @@ fn names_that_collide_or_refer_to_nothing_are_refused() {
             "/flowRouter: needs flows, and the agent has none",
         ),
         (
+            json!({"commands": {"hi": {"flow": "gone"}}}),
+            "/commands/hi/flow: there is no flow \"gone\"",
+        ),
+        (
             json!({"schedules": {"morning": {"flowId": "gone"}}}),
             "/schedules/morning/flowId: there is no flow \"gone\"",
         ),
@@ -242,6 +246,11 @@ fn tools_and_commands_need_what_makes_them_work() {
             json!({"commands": {"a": {"description": "x"}}}),
             "/commands/a/handler: is required",
         ),
+        (
+            json!({"flows": {"f": function()}, "commands": {"a": {"handler": function(), "flow": "f"}}}),
+            "/commands/a/flow: a command has a handler or a flow, not both",
+        ),
+        (json!({"transports": {}}), "/transports: needs at least one"),
         // Z-23 (half: help stays)
         (
             json!({"commands": {"help": false}}),

@@ -42,11 +42,14 @@ fn without_a_schema_the_result_is_a_boolean() {
 fn with_a_schema_the_result_is_the_payload() {
     // Z-71 (half: the steps without a model), Z-264, Z-73 (half: null)
     let unrecognized = || ConfirmReading::Unrecognized;
-    let object =
-        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let object = json!({"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]});
     let table = [
-        (object.clone(), r#"{"n": 2}"#, positive(json!({"n": 2}))),
-        (object.clone(), r#"{"n": "two"}"#, unrecognized()),
+        (
+            object.clone(),
+            r#"{"count": 2}"#,
+            positive(json!({"count": 2})),
+        ),
+        (object.clone(), r#"{"count": "two"}"#, unrecognized()),
         (object.clone(), "no", negative(Value::Null)),
         (object, "yes", unrecognized()),
         (json!({"type": "number"}), " 12.5 ", positive(json!(12.5))),
