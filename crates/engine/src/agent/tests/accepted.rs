@@ -357,3 +357,11 @@ fn further_forms_are_read() {
         ToolApproval::Predicate
     );
 }
+
+#[test]
+fn spec_is_shared_between_threads() {
+    fn shared<T: Send + Sync>(value: T) -> T {
+        value
+    }
+    assert_eq!(shared(spec(&with(json!({})))).agent_id, "demo");
+}
