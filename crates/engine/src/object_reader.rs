@@ -134,6 +134,15 @@ impl<'a> ObjectReader<'a> {
         text
     }
 
+    /// An optional URL.
+    pub(crate) fn http_url(&self, name: &str) -> Option<String> {
+        let url = self.raw_text(name)?;
+        if !(url.starts_with("https://") || url.starts_with("http://")) {
+            self.report(name, "must begin with https:// or http://");
+        }
+        Some(url)
+    }
+
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         match self.get(name)? {
             Value::Bool(flag) => Some(*flag),

@@ -24,6 +24,8 @@ pub struct CommandSpec {
     pub description: Option<String>,
     pub access: CommandAccess,
     pub args: Option<AuthorSchema>,
+    /// The flow that the command starts, where it has no handler.
+    pub flow: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -51,6 +53,7 @@ pub(super) fn commands(
                 at.as_str(),
                 "the command help can be neither replaced nor removed",
             );
+            continue;
         }
         if *value == Value::Bool(false) {
             if !names::is_removable_command(&name) {
@@ -73,8 +76,11 @@ pub(super) fn commands(
 }
 
 fn read(command: &ObjectReader<'_>, budget: &mut Budget) -> CommandSpec {
-    if command.get("handler").is_none() {
-        command.report("handler", "is required");
+    let flow = command.text("flow");
+    match (command.get("handler"), &flow) {
+        (None, None) => command.report("handler", "is required"),
+        (Some(_), Some(_)) => command.report("flow", "a command has a handler or a flow, not both"),
+        (Some(_), None) | (None, Some(_)) => {}
     }
     command.function("handler");
     let access = [
@@ -86,5 +92,6 @@ fn read(command: &ObjectReader<'_>, budget: &mut Budget) -> CommandSpec {
         description: command.text("description"),
         access: command.choice("access", &access).unwrap_or_default(),
         args: args.map(|(source, compiled)| AuthorSchema::new(source, compiled)),
+        flow,
     }
 }

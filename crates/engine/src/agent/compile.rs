@@ -72,6 +72,7 @@ fn read(
         commands: command::commands(fields, problems, budget),
         hooks: conduct::hooks(fields),
         flows: flows::flows(fields, loaded, problems, budget),
+        flow_command: fields.flag("flowCommand").unwrap_or_default(),
         flow_router: router::router(fields, budget),
         hitl: hitl::hitl(fields, admin_auth.is_some()),
         admin_auth,
@@ -86,7 +87,7 @@ fn read(
             .text("ttsVoice")
             .unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
         finalization: conduct::finalization(fields),
-        transports: map(fields, "transports", MAX_TRANSPORTS),
+        transports: transports(fields),
         model: model::model(fields, "model"),
         extraction_model: model::model(fields, "extractionModel"),
         inbound: conduct::inbound(fields),
@@ -111,7 +112,7 @@ fn prompt(fields: &ObjectReader<'_>) -> Option<Prompt> {
     let compiled = PromptTemplate::compile(&text);
     compiled
         .map_err(|error| fields.report("prompt", error.to_string()))
-        .map(Prompt::Template)
+        .map(|template| Prompt::Template(Box::new(template)))
         .ok()
 }
 
@@ -119,6 +120,18 @@ fn prompt(fields: &ObjectReader<'_>) -> Option<Prompt> {
 fn language(fields: &ObjectReader<'_>) -> Language {
     let given = fields.text("language");
     given.map_or(Language::En, |code| Language::from_code(&code))
+}
+
+fn transports(fields: &ObjectReader<'_>) -> BTreeMap<String, Value> {
+    let transports = map(fields, "transports", MAX_TRANSPORTS);
+    let none = fields.get("transports").and_then(Value::as_object);
+    if none.is_some_and(|given| given.is_empty()) {
+        fields.report(
+            "transports",
+            "needs at least one; leave it out for loopback",
+        );
+    }
+    transports
 }
 
 fn map(fields: &ObjectReader<'_>, name: &str, max: usize) -> BTreeMap<String, Value> {

@@ -69,6 +69,8 @@ pub struct AgentSpec {
     pub commands: AgentCommands,
     pub hooks: Hooks,
     pub flows: BTreeMap<String, FlowSpec>,
+    /// Users may start flows with `/flow <id>`.
+    pub flow_command: bool,
     pub flow_router: Option<FlowRouter>,
     pub hitl: HitlSpec,
     /// Without it every privileged action is denied.

@@ -45,7 +45,7 @@ pub(super) fn model(config: &ObjectReader<'_>, name: &str) -> Option<AgentModel>
     Some(AgentModel::Provider {
         provider,
         model: model.text("model"),
-        base_url: base_url(&model),
+        base_url: model.http_url("baseUrl"),
         api_key_env: model.text("apiKeyEnv"),
         temperature: model.number("temperature", 0.0..=2.0),
         max_tokens: model.integer("maxTokens", 1..=10_000_000).map(|n| n as u32),
@@ -64,12 +64,4 @@ fn script(model: &ObjectReader<'_>) -> ScriptSource {
             ScriptSource::File(path)
         }
     }
-}
-
-fn base_url(model: &ObjectReader<'_>) -> Option<String> {
-    let url = model.text("baseUrl")?;
-    if !(url.starts_with("https://") || url.starts_with("http://")) {
-        model.report("baseUrl", "must begin with https:// or http://");
-    }
-    Some(url)
 }

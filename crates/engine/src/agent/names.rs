@@ -57,6 +57,7 @@ pub(super) fn check(spec: &AgentSpec, problems: &FieldProblems) {
     tools(spec, problems);
     flow_tools(spec, problems);
     router(spec, problems);
+    command_flows(spec, problems);
     schedules(spec, problems);
 }
 
@@ -101,6 +102,15 @@ fn router(spec: &AgentSpec, problems: &FieldProblems) {
     }
     if let RouterFallback::Flow(flow_id) = router.fallback() {
         known_flow(spec, flow_id, "/flowRouter/fallback", problems);
+    }
+}
+
+fn command_flows(spec: &AgentSpec, problems: &FieldProblems) {
+    for (name, command) in &spec.commands.own {
+        if let Some(flow_id) = &command.flow {
+            let at = format!("/commands/{}/flow", escaped(name));
+            known_flow(spec, flow_id, &at, problems);
+        }
     }
 }
 

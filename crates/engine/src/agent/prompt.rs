@@ -1,4 +1,8 @@
 //! The system prompt: a template with bounds, or a function of the author.
+//!
+//! Instructions and output of a rendering are bounded; intermediate values of an expression are not.
+//! Templates therefore come from the agent's folder only, never from users: texts of users are
+//! variables, which are not evaluated.
 
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
@@ -13,7 +17,7 @@ const NAME: &str = "prompt";
 
 #[derive(Debug)]
 pub enum Prompt {
-    Template(PromptTemplate),
+    Template(Box<PromptTemplate>),
     /// A function of the author.
     Function,
 }

@@ -18,6 +18,7 @@ const AGENT: &[Setting] = &[
     value("beforeResponse"),
     object("hooks", &[value("onError")]),
     map_of("flows", FLOW),
+    value("flowCommand"),
     object("flowRouter", ROUTER),
     object("hitl", HITL),
     object("adminAuth", ADMIN_AUTH),
@@ -78,6 +79,7 @@ const COMMAND: &[Setting] = &[
     value("access"),
     value("args"),
     value("handler"),
+    value("flow"),
 ];
 
 const FLOW: &[Setting] = &[

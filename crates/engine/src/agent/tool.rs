@@ -80,7 +80,12 @@ fn kind(tool: &ObjectReader<'_>) -> AgentToolKind {
             tool.report("handler", "a tool has a kind or a handler, not both");
             AgentToolKind::Handler
         }
-        Some("http") => AgentToolKind::Http { url: url(tool) },
+        Some("http") => AgentToolKind::Http {
+            url: match tool.get("url") {
+                None => tool.required_text("url"),
+                Some(_) => tool.http_url("url").unwrap_or_default(),
+            },
+        },
         Some(_) => AgentToolKind::Record {
             returns: tool.get("returns").cloned().unwrap_or_default(),
             fail_times: tool.integer("failTimes", 0..=1_000_000).unwrap_or(0) as u32,
@@ -93,14 +98,6 @@ fn kind(tool: &ObjectReader<'_>) -> AgentToolKind {
             AgentToolKind::Handler
         }
     }
-}
-
-fn url(tool: &ObjectReader<'_>) -> String {
-    let url = tool.required_text("url");
-    if !url.is_empty() && !(url.starts_with("https://") || url.starts_with("http://")) {
-        tool.report("url", "must begin with https:// or http://");
-    }
-    url
 }
 
 fn approval(tool: &ObjectReader<'_>) -> ToolApproval {

@@ -1,9 +1,15 @@
-//! What a message means in a conversation, as far as it follows from text and configuration alone.
+//! Conversations: who may speak in a session, what a message means, and what follows from it.
 //!
-//! Owns: reading answers to confirmations, commands, the rights of admins, rates of senders. Does not
-//! know the state of a session.
+//! Owns: the session machine (`state.rs`, `evolve.rs`, `decide.rs` and the steps of a turn), reading
+//! answers to confirmations, commands, the rights of admins, rates of senders. Running the code of a
+//! flow is part of a decision ([`Programs`]): the code is a function of its journal.
+//!
+//! Does not know transports, models or stores: they are work a decision requests.
 //!
 //! Invariants:
+//! - Turns of a session run one at a time, in the order in which their causes were committed.
+//! - A turn waits for at most one piece of work, which is in the log before it is attempted.
+//! - What a flow is handed is in its journal before the commit.
 //! - The work for one message is bounded: only its first characters are looked at.
 //! - Authorization fails closed: what is not known is denied.
 
@@ -46,3 +52,5 @@ pub use state::{ActiveFlow, Session, Turn};
 
 #[cfg(test)]
 mod machine_tests;
+#[cfg(test)]
+mod tests;
