@@ -49,6 +49,7 @@ pub(crate) fn copy<'js>(
         kind_of: driver.get("kindOf")?,
         well_formed: driver.get("wellFormed")?,
         path: Vec::new(),
+        is_json_schema: false,
         left: max_bytes,
         max_bytes,
     };
@@ -61,6 +62,8 @@ struct Copier<'js> {
     well_formed: Function<'js>,
     /// The objects around the current one, to find cycles.
     path: Vec<Object<'js>>,
+    /// Libraries attach `~standard` to JSON Schemas too; below one everything is data.
+    is_json_schema: bool,
     left: usize,
     max_bytes: usize,
 }
@@ -116,9 +119,11 @@ impl<'js> Copier<'js> {
         value: &JsValue<'js>,
         object: &Object<'js>,
     ) -> Result<Option<Value>, CopyError> {
-        let standard: JsValue = self.standard_of.call((value.clone(),))?;
-        if let Some(standard) = standard.as_object() {
-            return self.schema(object, standard).map(Some);
+        if !self.is_json_schema {
+            let standard: JsValue = self.standard_of.call((value.clone(),))?;
+            if let Some(standard) = standard.as_object() {
+                return self.schema(object, standard).map(Some);
+            }
         }
         if value.is_function() {
             self.spend(16)?;
@@ -181,10 +186,13 @@ impl<'js> Copier<'js> {
             schema.ctx().catch();
             None
         });
-        if let Some(converted) = converted
-            && let Some(converted) = self.copy(&converted)?
-        {
-            marker.insert("jsonSchema".to_owned(), converted);
+        if let Some(converted) = converted {
+            self.is_json_schema = true;
+            let copied = self.copy(&converted);
+            self.is_json_schema = false;
+            if let Some(copied) = copied? {
+                marker.insert("jsonSchema".to_owned(), copied);
+            }
         }
         Ok(Value::Object(marker))
     }

@@ -98,10 +98,10 @@
       if (session === undefined || 'session' in patch) session = { ...data.session, kv, agentState: kv };
     };
     const expose = (name) =>
-      defineProperty(ctx, name, { get: () => data[name], enumerable: true, configurable: true });
+      defineProperty(ctx, name, { __proto__: null, get: () => data[name], enumerable: true, configurable: true });
     each(DATA, expose);
     if (kind !== 'agent') each(FLOW_DATA, expose);
-    defineProperty(ctx, 'session', { get: () => session, enumerable: true, configurable: true });
+    defineProperty(ctx, 'session', { __proto__: null, get: () => session, enumerable: true, configurable: true });
     if (kind !== 'agent') data.answers = {};
     update(initial);
     return { ctx, data, update };

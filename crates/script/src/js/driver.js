@@ -22,6 +22,9 @@
     if (prototype === asyncGeneratorFunction) return 'async_generator';
     return prototype === generatorFunction ? 'generator' : 'function';
   };
+  // Descriptors inherit nothing: the author's code may have put `get` on Object.prototype.
+  const visible = (value) => ({ __proto__: null, value, writable: true, configurable: true, enumerable: true });
+  const hidden = (value) => ({ __proto__: null, value, writable: true, configurable: true, enumerable: false });
   const isObject = (value) => value !== null && (typeof value === 'object' || typeof value === 'function');
   const standardOf = (value) => (isObject(value) ? value['~standard'] : undefined);
 
@@ -50,7 +53,7 @@
         return: (answer) => ({ value: answer, done: true }),
       };
     };
-    defineProperty(value, asyncIterator, { value: iterate, enumerable: false });
+    defineProperty(value, asyncIterator, hidden(iterate));
     made[serial += 1] = { helper, value };
     return value;
   };
@@ -64,7 +67,7 @@
     const names = ownKeys(fields);
     for (let i = 0; i < names.length; i++) {
       const enumerable = names[i] !== 'message' && names[i] !== 'name';
-      defineProperty(error, names[i], { value: fields[names[i]], writable: true, configurable: true, enumerable });
+      defineProperty(error, names[i], enumerable ? visible(fields[names[i]]) : hidden(fields[names[i]]));
     }
     apply(add, hostErrors, [error]);
     return error;
@@ -115,7 +118,7 @@
     next: (json) => {
       const value = json === undefined ? undefined : parse(json);
       if (isObject(parked) && parked.type === 'ask' && typeof parked.key === 'string') {
-        defineProperty(flow.data.answers, parked.key, { value, writable: true, configurable: true, enumerable: true });
+        defineProperty(flow.data.answers, parked.key, visible(value));
       }
       parked = undefined;
       results[0] = apply(next, generator, [value]);
