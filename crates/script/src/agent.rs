@@ -114,7 +114,14 @@ impl AgentRealm {
         answer: Result<&Value, &ScriptError>,
         now_ms: i64,
     ) -> Vec<CallEvent> {
-        let waiting = self.realm.shared.state.lock().calls.get(&index).map(|waiting| waiting.call);
+        let waiting = self
+            .realm
+            .shared
+            .state
+            .lock()
+            .calls
+            .get(&index)
+            .map(|waiting| waiting.call);
         let Some(call) = waiting else {
             return Vec::new();
         };
@@ -183,7 +190,11 @@ impl AgentRealm {
             // Nothing can wake the calls that still wait.
             let finished: BTreeSet<CallId> = settled.iter().map(|(call, _)| *call).collect();
             let stuck = self.calls.difference(&finished).copied();
-            settled.extend(stuck.map(|call| (call, Err(never_settled()))).collect::<Vec<_>>());
+            settled.extend(
+                stuck
+                    .map(|call| (call, Err(never_settled())))
+                    .collect::<Vec<_>>(),
+            );
         }
         for (call, outcome) in settled {
             if !self.calls.remove(&call) {
@@ -207,7 +218,9 @@ impl AgentRealm {
         let mut state = self.realm.shared.state.lock();
         let known = &self.calls;
         // A call that was cancelled may still run code when another one wakes it.
-        state.calls.retain(|_, waiting| known.contains(&waiting.call));
+        state
+            .calls
+            .retain(|_, waiting| known.contains(&waiting.call));
         let new = state.calls.range(self.reported..);
         let events = new.map(|(_, waiting)| CallEvent {
             call: waiting.call,
@@ -224,9 +237,9 @@ impl AgentRealm {
         drop(state);
         // Only frees memory; a realm that cannot even do that is not used again.
         self.realm.renew_cpu(self.realm.limits().cpu_ms);
-        let forgotten = self.realm.enter(|scope| {
-            Ok(scope.driver("forget")?.call::<_, ()>((call.0 as f64,))?)
-        });
+        let forgotten = self
+            .realm
+            .enter(|scope| Ok(scope.driver("forget")?.call::<_, ()>((call.0 as f64,))?));
         self.is_usable &= forgotten.is_ok();
     }
 }

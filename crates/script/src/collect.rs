@@ -21,7 +21,11 @@ pub(crate) struct Collected {
 /// Collects from several entries into one set; the first is the set's entry.
 pub(crate) fn collect(resolver: &Resolver, entries: &[&str]) -> Result<Collected, Vec<LoadError>> {
     let mut modules = BTreeMap::new();
-    let mut waiting: Vec<String> = entries.iter().rev().map(|path| (*path).to_owned()).collect();
+    let mut waiting: Vec<String> = entries
+        .iter()
+        .rev()
+        .map(|path| (*path).to_owned())
+        .collect();
     let mut entry_bindings = Vec::new();
     let mut errors = Vec::new();
     let mut bytes = 0;
@@ -48,7 +52,11 @@ pub(crate) fn collect(resolver: &Resolver, entries: &[&str]) -> Result<Collected
             entry_bindings = bindings;
         }
         let files = module.imports.values();
-        waiting.extend(files.filter(|path| !BUILT_IN.contains(&path.as_str())).cloned());
+        waiting.extend(
+            files
+                .filter(|path| !BUILT_IN.contains(&path.as_str()))
+                .cloned(),
+        );
         modules.insert(path, module);
     }
     if !errors.is_empty() {
@@ -66,7 +74,8 @@ pub(crate) fn collect(resolver: &Resolver, entries: &[&str]) -> Result<Collected
 }
 
 fn read(resolver: &Resolver, path: &str) -> Result<(ModuleSource, Vec<Binding>), Vec<LoadError>> {
-    let text = read_text(resolver, path).map_err(|message| vec![LoadError::of_file(path, message)])?;
+    let text =
+        read_text(resolver, path).map_err(|message| vec![LoadError::of_file(path, message)])?;
     if path.ends_with(".json") {
         return json_module(path, &text).map(|module| (module, Vec::new()));
     }
@@ -107,7 +116,9 @@ fn read(resolver: &Resolver, path: &str) -> Result<(ModuleSource, Vec<Binding>),
 
 pub(crate) fn read_text(resolver: &Resolver, path: &str) -> Result<String, String> {
     let on_disk = resolver.on_disk(path);
-    let size = std::fs::metadata(&on_disk).map_err(|error| error.to_string())?.len();
+    let size = std::fs::metadata(&on_disk)
+        .map_err(|error| error.to_string())?
+        .len();
     if size > MAX_FILE_BYTES {
         return Err(format!("the file is larger than {MAX_FILE_BYTES} bytes"));
     }

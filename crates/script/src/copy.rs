@@ -171,11 +171,7 @@ impl<'js> Copier<'js> {
 
     /// A Standard Schema stays in the realm. What leaves it is its vendor and, when the library can
     /// say it, its JSON Schema.
-    fn schema(
-        &mut self,
-        schema: &Object<'js>,
-        standard: &Object<'js>,
-    ) -> Result<Value, CopyError> {
+    fn schema(&mut self, schema: &Object<'js>, standard: &Object<'js>) -> Result<Value, CopyError> {
         let vendor: JsValue = standard.get("vendor")?;
         let mut marker = Map::from_iter([("$standard".to_owned(), Value::Bool(true))]);
         if let Some(vendor) = self.copy(&vendor)? {

@@ -32,10 +32,16 @@ impl<'js> Scope<'js> {
         };
         let error = self.error_of(object);
         match (error.name.as_str(), error.message.as_str()) {
-            ("InternalError" | "RangeError", "out of memory" | "string too long" | "invalid string length") => {
+            (
+                "InternalError" | "RangeError",
+                "out of memory" | "string too long" | "invalid string length",
+            ) => {
                 return self.out_of_memory();
             }
-            ("RangeError" | "InternalError", "Maximum call stack size exceeded" | "stack overflow") => {
+            (
+                "RangeError" | "InternalError",
+                "Maximum call stack size exceeded" | "stack overflow",
+            ) => {
                 return ScriptFailure {
                     position: self.position_of(object),
                     ..ScriptFailure::new(

@@ -22,7 +22,9 @@ pub enum FlowStep {
     Effect(Value),
     /// The flow yielded something that cannot be an effect (Z-49). It is parked; the caller throws a
     /// `bad_effect` into it.
-    NotAnEffect { problem: String },
+    NotAnEffect {
+        problem: String,
+    },
     /// The flow waits for these calls, in program order. All that have no answer yet are listed. An
     /// effect or an end that follows them is reported after the last answer.
     HostCalls(Vec<HostCall>),
@@ -119,7 +121,10 @@ impl FlowInstance {
     /// Resumes the flow with the result of its effect. `None` is `undefined`, as for the first step.
     pub fn next(&mut self, result: Option<&Value>) -> FlowStep {
         let result = result.map(Value::to_string);
-        if result.as_ref().is_some_and(|text| text.len() > self.realm.limits().value_bytes) {
+        if result
+            .as_ref()
+            .is_some_and(|text| text.len() > self.realm.limits().value_bytes)
+        {
             let message = format!(
                 "the result of an effect is larger than {} bytes",
                 self.realm.limits().value_bytes
@@ -147,7 +152,11 @@ impl FlowInstance {
 
     /// Ends the flow where it is parked, so that its `finally` blocks run (Z-63).
     pub fn close(&mut self) -> FlowStep {
-        let waiting: Vec<u64> = self.outstanding(CallId::FLOW).iter().map(|c| c.index).collect();
+        let waiting: Vec<u64> = self
+            .outstanding(CallId::FLOW)
+            .iter()
+            .map(|c| c.index)
+            .collect();
         if self.phase == Phase::Finished {
             return self.closed(None);
         }
@@ -212,7 +221,10 @@ impl FlowInstance {
         self.advance(begin)
     }
 
-    fn advance(&mut self, begin: impl for<'js> FnOnce(&Scope<'js>) -> Result<(), Stop>) -> FlowStep {
+    fn advance(
+        &mut self,
+        begin: impl for<'js> FnOnce(&Scope<'js>) -> Result<(), Stop>,
+    ) -> FlowStep {
         let has_held = self.held.is_some();
         let is_closing = self.phase == Phase::Closing;
         let room = self.realm.limits().closing_effects;
@@ -233,7 +245,8 @@ impl FlowInstance {
                     return Ok(Moved::Did(FlowStep::Effect(effect)));
                 }
                 if ignored.len() == room {
-                    let message = format!("the flow yielded more than {room} effects while closing");
+                    let message =
+                        format!("the flow yielded more than {room} effects while closing");
                     return Err(ScriptFailure::new(FailureCode::FlowLimit, message).into());
                 }
                 ignored.push(effect);
@@ -356,7 +369,10 @@ impl FlowInstance {
 
     fn is_waiting_for(&self, call: CallId, index: u64) -> bool {
         let state = self.realm.shared.state.lock();
-        state.calls.get(&index).is_some_and(|waiting| waiting.call == call)
+        state
+            .calls
+            .get(&index)
+            .is_some_and(|waiting| waiting.call == call)
     }
 }
 
@@ -416,7 +432,10 @@ fn moved(scope: &Scope<'_>, is_closing: bool) -> Result<Moved, Stop> {
         return Ok(Moved::Did(FlowStep::Ended(scope.value_of(&value)?)));
     }
     if !value.is_object() || value.is_array() || value.is_function() {
-        let problem = format!("a flow yields effect objects, not a value of type {}", value.type_name());
+        let problem = format!(
+            "a flow yields effect objects, not a value of type {}",
+            value.type_name()
+        );
         return Ok(Moved::Did(FlowStep::NotAnEffect { problem }));
     }
     match copy(&scope.ctx, &value, scope.shared.limits.value_bytes) {

@@ -17,7 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-const AGENT_FILES: [&str; 5] = ["agent.ts", "agent.js", "agent.mjs", "agent.json", "agent.toml"];
+const AGENT_FILES: [&str; 5] = [
+    "agent.ts",
+    "agent.js",
+    "agent.mjs",
+    "agent.json",
+    "agent.toml",
+];
 const CODE_EXTENSIONS: [&str; 4] = [".ts", ".js", ".mjs", ".mts"];
 const MAX_FILES_PER_FOLDER: usize = 500;
 const REMEDY: &str = "a flow is an `async function*`; write `async function*` instead";
@@ -76,7 +82,11 @@ pub fn load(path: &Path, limits: ScriptLimits, surroundings: &Surroundings) -> A
         limits,
         surroundings,
         module: AgentModule {
-            agent_id: if is_folder { file_name.to_string() } else { stem(&file_name).to_owned() },
+            agent_id: if is_folder {
+                file_name.to_string()
+            } else {
+                stem(&file_name).to_owned()
+            },
             config: None,
             code: None,
             flows: Vec::new(),
@@ -89,7 +99,13 @@ pub fn load(path: &Path, limits: ScriptLimits, surroundings: &Surroundings) -> A
     } else {
         Some(file_name.to_string())
     };
-    let folder = |name: &str| if is_folder { code_files(path, name) } else { Vec::new() };
+    let folder = |name: &str| {
+        if is_folder {
+            code_files(path, name)
+        } else {
+            Vec::new()
+        }
+    };
     if let Some(file) = agent_file {
         loader.agent(&file, folder("tools"), folder("commands"));
     }
@@ -116,7 +132,10 @@ fn code_files(root: &Path, folder: &str) -> Vec<String> {
     let mut names: Vec<String> = names.filter(is_code).collect();
     names.sort();
     names.truncate(MAX_FILES_PER_FOLDER);
-    names.iter().map(|name| format!("{folder}/{name}")).collect()
+    names
+        .iter()
+        .map(|name| format!("{folder}/{name}"))
+        .collect()
 }
 
 struct AgentLoader<'a> {
@@ -128,7 +147,9 @@ struct AgentLoader<'a> {
 
 impl AgentLoader<'_> {
     fn agent_file(&mut self, folder: &Path) -> Option<String> {
-        let mut found = AGENT_FILES.iter().filter(|name| folder.join(name).is_file());
+        let mut found = AGENT_FILES
+            .iter()
+            .filter(|name| folder.join(name).is_file());
         let first = found.next();
         let problem = match (first, found.next()) {
             (Some(file), None) => return Some((*file).to_owned()),
@@ -137,7 +158,10 @@ impl AgentLoader<'_> {
             }
             (None, _) => format!("there is none of {}", AGENT_FILES.join(", ")),
         };
-        self.module.errors.push(LoadError::of_file(first.unwrap_or(&AGENT_FILES[0]), problem));
+        self.module.errors.push(LoadError::of_file(
+            first.unwrap_or(&AGENT_FILES[0]),
+            problem,
+        ));
         None
     }
 
@@ -161,7 +185,9 @@ impl AgentLoader<'_> {
             }
         };
         let config = realm.config().clone();
-        let has_flows = config["flows"].as_object().is_some_and(|flows| !flows.is_empty());
+        let has_flows = config["flows"]
+            .as_object()
+            .is_some_and(|flows| !flows.is_empty());
         self.module.config = Some(config);
         self.module.code = Some(code);
         if has_flows {
@@ -243,7 +269,12 @@ impl AgentLoader<'_> {
             FlowLocation::Export(export) => place(export),
             FlowLocation::Config => None,
         });
-        let known: BTreeSet<&str> = self.module.flows.iter().map(|f| f.flow_id.as_str()).collect();
+        let known: BTreeSet<&str> = self
+            .module
+            .flows
+            .iter()
+            .map(|f| f.flow_id.as_str())
+            .collect();
         let mut ids = BTreeSet::new();
         for (flow_id, location, _) in &found {
             if known.contains(flow_id.as_str()) || !ids.insert(flow_id.as_str()) {
@@ -261,12 +292,21 @@ impl AgentLoader<'_> {
     }
 
     fn duplicate(&self, flow_id: &str, file: &str) -> String {
-        let other = self.module.flows.iter().find(|flow| flow.flow_id == flow_id);
+        let other = self
+            .module
+            .flows
+            .iter()
+            .find(|flow| flow.flow_id == flow_id);
         let other = other.map_or(file, |flow| flow.file.as_str());
         format!("the flow '{flow_id}' is already defined in {other}; rename one of them")
     }
 
-    fn add(&mut self, file: &str, mut set: SourceSet, found: Vec<(String, FlowLocation, Described)>) {
+    fn add(
+        &mut self,
+        file: &str,
+        mut set: SourceSet,
+        found: Vec<(String, FlowLocation, Described)>,
+    ) {
         if found.is_empty() {
             return;
         }

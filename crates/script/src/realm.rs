@@ -161,8 +161,7 @@ impl Realm {
             script("tandem:environment", ENVIRONMENT)?.call::<_, ()>((native.clone(),))?;
             script("tandem:date", DATE)?.call::<_, ()>((native.clone(),))?;
             let build_contexts = script("tandem:context", CONTEXT)?;
-            let driver: Object =
-                script("tandem:driver", DRIVER)?.call((native, build_contexts))?;
+            let driver: Object = script("tandem:driver", DRIVER)?.call((native, build_contexts))?;
             ctx.store_userdata(driver)
                 .expect("nothing reads the driver yet");
             Ok(())

@@ -181,7 +181,14 @@ fn bindings(program: &Program<'_>, positions: &Positions) -> Vec<Binding> {
             Some(Declaration::FunctionDeclaration(function)) => {
                 let name = function.id.as_ref().map(|id| id.name.to_string());
                 let kind = Candidate::of_function(function);
-                add(&mut found, name, function.span, kind, is_exported, positions);
+                add(
+                    &mut found,
+                    name,
+                    function.span,
+                    kind,
+                    is_exported,
+                    positions,
+                );
             }
             Some(Declaration::VariableDeclaration(variables)) => {
                 for variable in &variables.declarations {
@@ -190,7 +197,14 @@ fn bindings(program: &Program<'_>, positions: &Positions) -> Vec<Binding> {
                     };
                     let kind = variable.init.as_ref().map_or(Candidate::No, Candidate::of);
                     let name = Some(id.name.to_string());
-                    add(&mut found, name, variable.span(), kind, is_exported, positions);
+                    add(
+                        &mut found,
+                        name,
+                        variable.span(),
+                        kind,
+                        is_exported,
+                        positions,
+                    );
                 }
             }
             _ => {}

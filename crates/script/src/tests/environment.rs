@@ -10,7 +10,9 @@ fn nothing_ambient_exists() {
     let names = "['fetch', 'require', 'setTimeout', 'setInterval', 'setImmediate', 'process', 'WebAssembly', 'SharedArrayBuffer',
         'Atomics', 'WeakRef', 'FinalizationRegistry', 'eval', 'Function', 'Deno', 'Bun', 'performance', 'Intl', 'std', 'os', 'print',
         'navigator', 'global', 'window', 'native', 'driver', 'scriptArgs', 'gc']";
-    let found = says(&format!("{names}.filter((n) => typeof globalThis[n] !== 'undefined').join() || 'nothing'"));
+    let found = says(&format!(
+        "{names}.filter((n) => typeof globalThis[n] !== 'undefined').join() || 'nothing'"
+    ));
     assert_eq!(found, "nothing");
 }
 
@@ -21,21 +23,32 @@ fn function_constructors_are_unreachable() {
         try { return typeof f.constructor('return 1')(); } catch (e) { return 'refused'; } })";
     let found = says(probe);
     assert!(!found.contains("number"), "{found}");
-    assert_eq!(says("[...Object.getOwnPropertyNames(Object.getPrototypeOf(() => 1))].includes('constructor')"), "false");
+    assert_eq!(
+        says(
+            "[...Object.getOwnPropertyNames(Object.getPrototypeOf(() => 1))].includes('constructor')"
+        ),
+        "false"
+    );
 }
 
 /// Z-207: only modules of the source set can be imported dynamically.
 #[test]
 fn dynamic_import_is_limited_to_the_source_set() {
-    let mut flow = flow("try { const n = 'fs'; await import(n); } catch (e) { yield ctx.say('refused'); }");
+    let mut flow =
+        flow("try { const n = 'fs'; await import(n); } catch (e) { yield ctx.say('refused'); }");
     assert_eq!(said(flow.next(None)), "refused");
 }
 
 /// Z-207: every clock gives the time of the last record.
 #[test]
 fn time_is_the_recorded_time() {
-    let mut flow = flow("for (;;) yield ctx.say([Date.now(), new Date().getTime(), +new Date(Date())].join());");
-    assert_eq!(said(flow.next(None)), format!("{NOON_MS},{NOON_MS},{NOON_MS}"));
+    let mut flow = flow(
+        "for (;;) yield ctx.say([Date.now(), new Date().getTime(), +new Date(Date())].join());",
+    );
+    assert_eq!(
+        said(flow.next(None)),
+        format!("{NOON_MS},{NOON_MS},{NOON_MS}")
+    );
     flow.set_now(NOON_MS + 60_000);
     let later = NOON_MS + 60_000;
     assert_eq!(said(flow.next(None)), format!("{later},{later},{later}"));
@@ -47,9 +60,17 @@ fn chance_follows_the_seed() {
     let body = "yield ctx.say([Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(4)).join('-')].join('|'));";
     let (set, _) = source_of(&format!("export async function* main(ctx) {{ {body} }}"));
     let text_of = |seed: &str| {
-        let surroundings = Surroundings { seed: seed.into(), ..surroundings() };
-        let start = FlowStart { flow_id: "main", context: &object(json!({})), surroundings: &surroundings };
-        let mut run = FlowInstance::create(set.clone(), ScriptLimits::default(), &start).expect("a flow");
+        let surroundings = Surroundings {
+            seed: seed.into(),
+            ..surroundings()
+        };
+        let start = FlowStart {
+            flow_id: "main",
+            context: &object(json!({})),
+            surroundings: &surroundings,
+        };
+        let mut run =
+            FlowInstance::create(set.clone(), ScriptLimits::default(), &start).expect("a flow");
         said(run.next(None))
     };
     let first = text_of("one");
@@ -62,11 +83,19 @@ fn chance_follows_the_seed() {
 /// Z-207: `console` goes to the log, bounded.
 #[test]
 fn console_goes_to_the_log() {
-    let mut flow = flow("console.log('a', { b: 1 }, undefined); console.error(new Error('oops')); for (let i = 0; i < 1000; i++) console.info(i); yield ctx.say('x');");
+    let mut flow = flow(
+        "console.log('a', { b: 1 }, undefined); console.error(new Error('oops')); for (let i = 0; i < 1000; i++) console.info(i); yield ctx.say('x');",
+    );
     flow.next(None);
     let lines = flow.take_logs();
-    assert_eq!((lines[0].level.as_str(), lines[0].text.as_str()), ("log", "a {\"b\":1} undefined"));
-    assert_eq!((lines[1].level.as_str(), lines[1].text.as_str()), ("error", "oops"));
+    assert_eq!(
+        (lines[0].level.as_str(), lines[0].text.as_str()),
+        ("log", "a {\"b\":1} undefined")
+    );
+    assert_eq!(
+        (lines[1].level.as_str(), lines[1].text.as_str()),
+        ("error", "oops")
+    );
     assert_eq!(lines.len(), 200);
     assert_eq!(flow.take_logs(), []);
 }

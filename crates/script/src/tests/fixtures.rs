@@ -139,5 +139,10 @@ pub(super) fn failure(step: FlowStep) -> (&'static str, String) {
 
 /// What a flow says that only says one text.
 pub(super) fn says(expression: &str) -> String {
-    said(flow(&format!("yield {{ type: 'say', text: String({expression}) }};")).next(None))
+    said(
+        flow(&format!(
+            "yield {{ type: 'say', text: String({expression}) }};"
+        ))
+        .next(None),
+    )
 }

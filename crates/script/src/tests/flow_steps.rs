@@ -13,7 +13,10 @@ fn effects_come_one_at_a_time_and_get_their_results() {
          return { reason: b.ok };",
     );
     let asked = effect(flow.next(None));
-    assert_eq!(asked, json!({"type": "ask", "key": "date", "text": "When?"}));
+    assert_eq!(
+        asked,
+        json!({"type": "ask", "key": "date", "text": "When?"})
+    );
     let called = effect(flow.next(Some(&json!("Monday"))));
     assert_eq!(called["args"], json!({"date": "Monday", "seats": 1.5}));
     let ended = flow.next(Some(&json!({"ok": "booked"})));
@@ -55,7 +58,10 @@ fn uncaught_runtime_error_fails_with_its_code() {
     let mut flow = flow("yield { type: 'tool', name: 'x', args: {} };");
     flow.next(None);
     let step = flow.throw(&ScriptError::new("ToolError", "timeout", "no answer"));
-    assert_eq!(failure(step), ("exception", "timeout: no answer".to_owned()));
+    assert_eq!(
+        failure(step),
+        ("exception", "timeout: no answer".to_owned())
+    );
     assert!(!flow.is_usable());
 }
 
@@ -73,7 +79,10 @@ fn uncaught_exception_names_its_place_in_the_file() {
     };
     assert_eq!(failure.message, "TypeError: bad o");
     let position = failure.position.expect("a position");
-    assert_eq!((position.file.as_str(), position.line), ("flows/flows.ts", 8));
+    assert_eq!(
+        (position.file.as_str(), position.line),
+        ("flows/flows.ts", 8)
+    );
 }
 
 /// Z-49: a promise is awaited before it is yielded; what is not an object is told apart.
@@ -109,15 +118,25 @@ fn closing_runs_finally_blocks_and_ignores_their_effects() {
     assert_eq!(calls[0].name, "session.kv.delete");
     let step = flow.answer(calls[0].index, Ok(&json!(null)));
     let ignored = vec![json!({"type": "say", "text": "bye"})];
-    assert_eq!(step, FlowStep::Closed { ignored, failure: None });
+    assert_eq!(
+        step,
+        FlowStep::Closed {
+            ignored,
+            failure: None
+        }
+    );
 }
 
 /// Z-63: a flow that never began, and one that cannot be ended, are closed too.
 #[test]
 fn closing_always_ends() {
-    let closed = FlowStep::Closed { ignored: vec![], failure: None };
+    let closed = FlowStep::Closed {
+        ignored: vec![],
+        failure: None,
+    };
     assert_eq!(flow("yield { type: 'say', text: 'x' };").close(), closed);
-    let mut endless = flow("for (;;) { try { yield { type: 'say', text: 'x' }; } finally { continue; } }");
+    let mut endless =
+        flow("for (;;) { try { yield { type: 'say', text: 'x' }; } finally { continue; } }");
     endless.next(None);
     let FlowStep::Closed { ignored, failure } = endless.close() else {
         panic!("it is closed");
@@ -143,10 +162,16 @@ fn every_run_has_its_own_realm() {
 #[test]
 fn stored_source_runs_without_the_folder() {
     let module = demo(&[
-        ("flows/main.ts", "import { greet } from '../lib/greet';\nexport default async function* (ctx) {
+        (
+            "flows/main.ts",
+            "import { greet } from '../lib/greet';\nexport default async function* (ctx) {
             const name = yield { type: 'ask', key: 'n', text: 'Name?' };
-            yield { type: 'say', text: greet(name) + Math.random() }; }"),
-        ("lib/greet.ts", "import words from './words.json';\nexport const greet = (n: string) => `${words.hello} ${n} `;"),
+            yield { type: 'say', text: greet(name) + Math.random() }; }",
+        ),
+        (
+            "lib/greet.ts",
+            "import words from './words.json';\nexport const greet = (n: string) => `${words.hello} ${n} `;",
+        ),
         ("lib/words.json", r#"{ "hello": "Hello" }"#),
     ]);
     assert_eq!(module.errors, []);
@@ -154,7 +179,12 @@ fn stored_source_runs_without_the_folder() {
     let texts: Vec<String> = (0..2)
         .map(|_| {
             let set = serde_json::from_str(&stored).expect("a source set");
-            let mut run = start(std::sync::Arc::new(set), "main", json!({}), ScriptLimits::default());
+            let mut run = start(
+                std::sync::Arc::new(set),
+                "main",
+                json!({}),
+                ScriptLimits::default(),
+            );
             run.next(None);
             said(run.next(Some(&json!("Ana"))))
         })
@@ -166,7 +196,9 @@ fn stored_source_runs_without_the_folder() {
 /// An instance moves between threads with everything it holds.
 #[test]
 fn instance_moves_between_threads() {
-    let mut flow = flow("let n = 1; n += yield { type: 'ask', key: 'a', text: 'A' }; yield { type: 'say', text: String(n) };");
+    let mut flow = flow(
+        "let n = 1; n += yield { type: 'ask', key: 'a', text: 'A' }; yield { type: 'say', text: String(n) };",
+    );
     let mut flow = std::thread::spawn(move || {
         flow.next(None);
         flow

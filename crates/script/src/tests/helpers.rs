@@ -8,23 +8,60 @@ use serde_json::json;
 #[test]
 fn helpers_make_canonical_effects() {
     let cases = [
-        ("confirm({ question: 'A?' })", json!({"type": "interrupt.confirm", "question": "A?"})),
-        ("escalate({ mode: 'm', reason: 'r' })", json!({"type": "interrupt.escalate", "mode": "m", "reason": "r"})),
-        ("wait({ waitFor: 'timeout' })", json!({"type": "interrupt.wait", "waitFor": "timeout"})),
-        ("proxyToAdmin({ target: 't' })", json!({"type": "interrupt.proxy.start", "target": "t"})),
-        ("proxyToAdmin({ stop: true, reason: 'r' })", json!({"type": "interrupt.proxy.stop", "reason": "r"})),
-        ("waitForAdminInput({ timeoutSeconds: 5 })", json!({"type": "interrupt.proxy.wait", "timeoutSeconds": 5})),
+        (
+            "confirm({ question: 'A?' })",
+            json!({"type": "interrupt.confirm", "question": "A?"}),
+        ),
+        (
+            "escalate({ mode: 'm', reason: 'r' })",
+            json!({"type": "interrupt.escalate", "mode": "m", "reason": "r"}),
+        ),
+        (
+            "wait({ waitFor: 'timeout' })",
+            json!({"type": "interrupt.wait", "waitFor": "timeout"}),
+        ),
+        (
+            "proxyToAdmin({ target: 't' })",
+            json!({"type": "interrupt.proxy.start", "target": "t"}),
+        ),
+        (
+            "proxyToAdmin({ stop: true, reason: 'r' })",
+            json!({"type": "interrupt.proxy.stop", "reason": "r"}),
+        ),
+        (
+            "waitForAdminInput({ timeoutSeconds: 5 })",
+            json!({"type": "interrupt.proxy.wait", "timeoutSeconds": 5}),
+        ),
         ("say('hi')", json!({"type": "say", "text": "hi"})),
-        ("ask('k', 'K?')", json!({"type": "ask", "key": "k", "text": "K?"})),
-        ("tool('t', { a: 1 })", json!({"type": "tool", "name": "t", "args": {"a": 1}})),
-        ("handoff('f', 1)", json!({"type": "handoff", "to": "f", "input": 1})),
+        (
+            "ask('k', 'K?')",
+            json!({"type": "ask", "key": "k", "text": "K?"}),
+        ),
+        (
+            "tool('t', { a: 1 })",
+            json!({"type": "tool", "name": "t", "args": {"a": 1}}),
+        ),
+        (
+            "handoff('f', 1)",
+            json!({"type": "handoff", "to": "f", "input": 1}),
+        ),
         ("startFlow('f')", json!({"type": "handoff", "to": "f"})),
         ("end('done')", json!({"type": "end", "reason": "done"})),
-        ("runWorkflow('w', { x: 1 })", json!({"type": "workflow.run", "workflowId": "w", "input": {"x": 1}})),
+        (
+            "runWorkflow('w', { x: 1 })",
+            json!({"type": "workflow.run", "workflowId": "w", "input": {"x": 1}}),
+        ),
     ];
     for (call, expected) in cases {
-        assert_eq!(effect(flow(&format!("yield ctx.{call};")).next(None)), expected);
-        assert_eq!(effect(flow(&format!("yield* ctx.{call};")).next(None)), expected, "yield*");
+        assert_eq!(
+            effect(flow(&format!("yield ctx.{call};")).next(None)),
+            expected
+        );
+        assert_eq!(
+            effect(flow(&format!("yield* ctx.{call};")).next(None)),
+            expected,
+            "yield*"
+        );
     }
 }
 

@@ -21,12 +21,22 @@ fn concurrent_calls_are_answered_one_by_one() {
          yield ctx.say(`${a}${b} ${order}`);",
     );
     let waiting = calls(flow.next(None));
-    let seen: Vec<_> = waiting.iter().map(|c| (c.index, c.name.as_str(), c.args.clone())).collect();
+    let seen: Vec<_> = waiting
+        .iter()
+        .map(|c| (c.index, c.name.as_str(), c.args.clone()))
+        .collect();
     assert_eq!(
         seen,
-        [(0, "session.kv.get", vec![json!("a")]), (1, "session.kv.get", vec![json!("b")])]
+        [
+            (0, "session.kv.get", vec![json!("a")]),
+            (1, "session.kv.get", vec![json!("b")])
+        ]
     );
-    assert_eq!(calls(flow.answer(1, Ok(&json!(2)))).len(), 1, "the other still waits");
+    assert_eq!(
+        calls(flow.answer(1, Ok(&json!(2)))).len(),
+        1,
+        "the other still waits"
+    );
     assert_eq!(said(flow.answer(0, Ok(&json!(1)))), "12 b,a");
 }
 
@@ -34,14 +44,34 @@ fn concurrent_calls_are_answered_one_by_one() {
 #[test]
 fn host_calls_have_names_and_arguments() {
     let cases = [
-        ("session.kv.set('k', { v: 1 })", "session.kv.set", json!(["k", {"v": 1}])),
+        (
+            "session.kv.set('k', { v: 1 })",
+            "session.kv.set",
+            json!(["k", {"v": 1}]),
+        ),
         ("session.kv.delete('k')", "session.kv.delete", json!(["k"])),
         ("session.kv.all()", "session.kv.all", json!([])),
         ("agentState.get('k')", "session.kv.get", json!(["k"])),
-        ("session.agentState.get('k')", "session.kv.get", json!(["k"])),
-        ("resources.transport.sendText('u', 't')", "transport.sendText", json!(["u", "t"])),
-        ("resources.transport.sendMessage({ to: 'u' })", "transport.sendMessage", json!([{"to": "u"}])),
-        ("resources.domainStore.getUser('u')", "domainStore.getUser", json!(["u"])),
+        (
+            "session.agentState.get('k')",
+            "session.kv.get",
+            json!(["k"]),
+        ),
+        (
+            "resources.transport.sendText('u', 't')",
+            "transport.sendText",
+            json!(["u", "t"]),
+        ),
+        (
+            "resources.transport.sendMessage({ to: 'u' })",
+            "transport.sendMessage",
+            json!([{"to": "u"}]),
+        ),
+        (
+            "resources.domainStore.getUser('u')",
+            "domainStore.getUser",
+            json!(["u"]),
+        ),
         ("endSession()", "endSession", json!([])),
         ("getActiveFlowState()", "getActiveFlowState", json!([])),
         ("consumeQueued(['m1'])", "consumeQueued", json!([["m1"]])),
@@ -65,7 +95,8 @@ fn effect_waits_for_calls_made_before_it() {
 /// A refused call rejects with an error object.
 #[test]
 fn refused_call_can_be_caught() {
-    let mut flow = flow("try { await ctx.session.kv.get('__zupa.x'); } catch (e) { yield ctx.say(e.code); }");
+    let mut flow =
+        flow("try { await ctx.session.kv.get('__zupa.x'); } catch (e) { yield ctx.say(e.code); }");
     flow.next(None);
     let refusal = ScriptError::new("HostError", "reserved_key", "reserved");
     assert_eq!(said(flow.answer(0, Err(&refusal))), "reserved_key");
@@ -74,7 +105,8 @@ fn refused_call_can_be_caught() {
 /// Arguments are taken when the call is made, not when it is reported.
 #[test]
 fn arguments_are_copied_at_the_call() {
-    let mut flow = flow("const v = { n: 1 }; const p = ctx.session.kv.set('k', v); v.n = 2; await p;");
+    let mut flow =
+        flow("const v = { n: 1 }; const p = ctx.session.kv.set('k', v); v.n = 2; await p;");
     assert_eq!(calls(flow.next(None))[0].args[1], json!({"n": 1}));
 }
 
@@ -91,7 +123,10 @@ fn arguments_must_be_data() {
 /// Z-210: waiting for something that is neither an effect nor a call fails at once.
 #[test]
 fn foreign_await_fails_at_once() {
-    assert_eq!(failure(flow("await new Promise(() => {});").next(None)).0, "foreign_await");
+    assert_eq!(
+        failure(flow("await new Promise(() => {});").next(None)).0,
+        "foreign_await"
+    );
     let mut later = flow("await ctx.session.kv.get('a'); await new Promise(() => {});");
     later.next(None);
     assert_eq!(failure(later.answer(0, Ok(&json!(1)))).0, "foreign_await");

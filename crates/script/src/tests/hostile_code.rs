@@ -31,24 +31,44 @@ fn endless_loops_are_stopped() {
 /// Z-209: the CPU time is counted anew after every effect, and across host calls between them.
 #[test]
 fn cpu_time_is_counted_between_effects() {
-    let limits = ScriptLimits { cpu_ms: 60, ..ScriptLimits::default() };
+    let limits = ScriptLimits {
+        cpu_ms: 60,
+        ..ScriptLimits::default()
+    };
     let burn = "const burn = (n) => { let x = 0; for (let i = 0; i < n; i++) x += i; return x; };";
     // Finds work that takes about half of the limit on this machine.
     let mut rounds = 200_000;
     loop {
         let body = format!("{burn} burn({rounds}); yield ctx.say('x');");
-        let mut probe = flow_with(&body, json!({}), ScriptLimits { cpu_ms: 35, ..limits });
+        let mut probe = flow_with(
+            &body,
+            json!({}),
+            ScriptLimits {
+                cpu_ms: 35,
+                ..limits
+            },
+        );
         if matches!(probe.next(None), FlowStep::Failed(_)) {
             break;
         }
         rounds *= 2;
     }
     let half = rounds / 2;
-    let mut fair = flow_with(&format!("{burn} for (let i = 0; i < 6; i++) {{ burn({half}); yield ctx.say('x'); }}"), json!({}), limits);
+    let mut fair = flow_with(
+        &format!("{burn} for (let i = 0; i < 6; i++) {{ burn({half}); yield ctx.say('x'); }}"),
+        json!({}),
+        limits,
+    );
     for _ in 0..6 {
         assert_eq!(said(fair.next(None)), "x");
     }
-    let mut greedy = flow_with(&format!("{burn} for (let i = 0; i < 9; i++) {{ burn({half}); await ctx.session.kv.get('a'); }}"), json!({}), limits);
+    let mut greedy = flow_with(
+        &format!(
+            "{burn} for (let i = 0; i < 9; i++) {{ burn({half}); await ctx.session.kv.get('a'); }}"
+        ),
+        json!({}),
+        limits,
+    );
     let mut step = greedy.next(None);
     while let FlowStep::HostCalls(calls) = &step {
         step = greedy.answer(calls[0].index, Ok(&json!(null)));
@@ -59,7 +79,9 @@ fn cpu_time_is_counted_between_effects() {
 /// Z-209: the heap is limited.
 #[test]
 fn memory_bombs_are_stopped() {
-    contained("const all = []; all.push(new Array(2e7).fill(0)); yield ctx.say(String(all.length));");
+    contained(
+        "const all = []; all.push(new Array(2e7).fill(0)); yield ctx.say(String(all.length));",
+    );
     contained("let s = 'x'; for (;;) s += s;");
     contained("yield ctx.say('x'.repeat(2 ** 28));");
     contained("const m = new Map(); for (let i = 0; ; i++) m.set(i, new Uint8Array(65536));");
@@ -88,14 +110,31 @@ fn values_are_limited() {
 #[test]
 fn effects_that_are_no_data_are_refused() {
     for (bad, expected) in [
-        ("const e = { type: 'say' }; e.e = e; yield e;", "contains itself"),
-        ("let e = {}; for (let i = 0; i < 100; i++) e = { e }; yield e;", "nested deeper"),
-        ("yield { type: 'say', get text() { throw new Error('trap'); } };", "trap"),
-        ("yield new Proxy({ type: 'say' }, { ownKeys() { throw new Error('trap'); } });", "trap"),
+        (
+            "const e = { type: 'say' }; e.e = e; yield e;",
+            "contains itself",
+        ),
+        (
+            "let e = {}; for (let i = 0; i < 100; i++) e = { e }; yield e;",
+            "nested deeper",
+        ),
+        (
+            "yield { type: 'say', get text() { throw new Error('trap'); } };",
+            "trap",
+        ),
+        (
+            "yield new Proxy({ type: 'say' }, { ownKeys() { throw new Error('trap'); } });",
+            "trap",
+        ),
         ("yield { type: 'say', n: 10n };", "BigInt"),
-        ("yield { type: 'say', toJSON() { throw new Error('trap'); } };", "trap"),
+        (
+            "yield { type: 'say', toJSON() { throw new Error('trap'); } };",
+            "trap",
+        ),
     ] {
-        let mut run = flow(&format!("try {{ {bad} }} catch (e) {{ yield ctx.say(e.code); }}"));
+        let mut run = flow(&format!(
+            "try {{ {bad} }} catch (e) {{ yield ctx.say(e.code); }}"
+        ));
         let step = run.next(None);
         let FlowStep::NotAnEffect { problem } = &step else {
             panic!("{bad}: {step:?}");
@@ -153,25 +192,50 @@ fn replaced_built_ins_do_not_disturb_the_driver() {
     let step = run.next(None);
     assert!(matches!(step, FlowStep::HostCalls(_)), "{step:?}");
     assert_eq!(effect(run.answer(0, Ok(&json!("v"))))["question"], "qv");
-    assert_eq!(effect(run.next(Some(&json!({"x": [1]}))))["args"], json!({"a": {"x": [1]}}));
-    assert_eq!(said(run.throw(&ScriptError::new("ToolError", "failed", "no"))), "failed");
+    assert_eq!(
+        effect(run.next(Some(&json!({"x": [1]}))))["args"],
+        json!({"a": {"x": [1]}})
+    );
+    assert_eq!(
+        said(run.throw(&ScriptError::new("ToolError", "failed", "no"))),
+        "failed"
+    );
     assert_eq!(run.next(None), FlowStep::Ended(json!({"reason": "end"})));
 }
 
 /// What is thrown may be anything.
 #[test]
 fn thrown_values_are_read_with_care() {
-    assert_eq!(failure(flow("throw 'text';").next(None)), ("exception", "text".to_owned()));
+    assert_eq!(
+        failure(flow("throw 'text';").next(None)),
+        ("exception", "text".to_owned())
+    );
     assert_eq!(failure(flow("throw undefined;").next(None)).0, "exception");
-    assert_eq!(failure(flow("throw { get message() { throw 1; } };").next(None)).0, "exception");
-    assert_eq!(failure(flow("throw { get message() { for (;;) {} } };").next(None)).0, "flow_limit");
-    assert_eq!(failure(flow("throw new Proxy({}, { get() { throw 1; }, ownKeys() { throw 1; } });").next(None)).0, "exception");
+    assert_eq!(
+        failure(flow("throw { get message() { throw 1; } };").next(None)).0,
+        "exception"
+    );
+    assert_eq!(
+        failure(flow("throw { get message() { for (;;) {} } };").next(None)).0,
+        "flow_limit"
+    );
+    assert_eq!(
+        failure(
+            flow("throw new Proxy({}, { get() { throw 1; }, ownKeys() { throw 1; } });").next(None)
+        )
+        .0,
+        "exception"
+    );
 }
 
 /// A file that never finishes loading is reported; the process goes on.
 #[test]
 fn endless_module_is_reported() {
-    for source in ["for (;;) {}", "await new Promise(() => {});", "const a = []; for (;;) a.push(new Array(1e6).fill(1));"] {
+    for source in [
+        "for (;;) {}",
+        "await new Promise(() => {});",
+        "const a = []; for (;;) a.push(new Array(1e6).fill(1));",
+    ] {
         let file = format!("{source}\nexport async function* f(ctx) {{}}");
         let module = demo(&[("flows/f.ts", file.as_str())]);
         assert_eq!(module.errors.len(), 1, "{source}");
@@ -186,6 +250,8 @@ fn host_calls_are_limited() {
         "const all = []; for (let i = 0; i < 1001; i++) all.push(ctx.session.kv.get('k'));
          try { await all[1000]; } catch (e) { await ctx.session.kv.get('x').catch(() => {}); throw e; }",
     );
-    let FlowStep::HostCalls(calls) = run.next(None) else { panic!("calls") };
+    let FlowStep::HostCalls(calls) = run.next(None) else {
+        panic!("calls")
+    };
     assert_eq!(calls.len(), 1000);
 }

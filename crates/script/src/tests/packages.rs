@@ -21,28 +21,69 @@ fn packages_are_resolved_next_to_the_folder() {
     let agents = Agents::with(&[
         ("demo/agent.ts", AGENT),
         ("demo/flows/f.ts", FLOW),
-        ("node_modules/small-lib/package.json", r#"{ "exports": { ".": { "types": "./x.d.ts", "import": "./esm/index.js", "require": "./index.cjs" }, "./*": "./esm/*.js" } }"#),
-        ("node_modules/small-lib/esm/index.js", "import { word } from 'nested';\nexport const greet = () => word;"),
-        ("node_modules/small-lib/esm/deep.js", "export const deep = ' deep ';"),
-        ("node_modules/small-lib/node_modules/nested/package.json", r#"{ "main": "lib.js", "type": "module" }"#),
-        ("node_modules/small-lib/node_modules/nested/lib.js", "export const word = 'hello';"),
-        ("node_modules/@scope/legacy/package.json", r#"{ "main": "cjs.js", "module": "./esm.js" }"#),
-        ("node_modules/@scope/legacy/esm.js", "export default 'legacy';"),
+        (
+            "node_modules/small-lib/package.json",
+            r#"{ "exports": { ".": { "types": "./x.d.ts", "import": "./esm/index.js", "require": "./index.cjs" }, "./*": "./esm/*.js" } }"#,
+        ),
+        (
+            "node_modules/small-lib/esm/index.js",
+            "import { word } from 'nested';\nexport const greet = () => word;",
+        ),
+        (
+            "node_modules/small-lib/esm/deep.js",
+            "export const deep = ' deep ';",
+        ),
+        (
+            "node_modules/small-lib/node_modules/nested/package.json",
+            r#"{ "main": "lib.js", "type": "module" }"#,
+        ),
+        (
+            "node_modules/small-lib/node_modules/nested/lib.js",
+            "export const word = 'hello';",
+        ),
+        (
+            "node_modules/@scope/legacy/package.json",
+            r#"{ "main": "cjs.js", "module": "./esm.js" }"#,
+        ),
+        (
+            "node_modules/@scope/legacy/esm.js",
+            "export default 'legacy';",
+        ),
     ]);
     assert_eq!(text_of(&agents), "hello deep legacy");
-    agents.write("demo/node_modules/small-lib/package.json", r#"{ "type": "module" }"#);
-    agents.write("demo/node_modules/small-lib/index.js", "export const greet = () => 'own';");
-    agents.write("demo/node_modules/small-lib/deep.js", "export const deep = ' copy ';");
+    agents.write(
+        "demo/node_modules/small-lib/package.json",
+        r#"{ "type": "module" }"#,
+    );
+    agents.write(
+        "demo/node_modules/small-lib/index.js",
+        "export const greet = () => 'own';",
+    );
+    agents.write(
+        "demo/node_modules/small-lib/deep.js",
+        "export const deep = ' copy ';",
+    );
     assert_eq!(text_of(&agents), "own copy legacy");
 }
 
 /// §10.4: what is not installed is named, with the place to install it.
 #[test]
 fn missing_package_is_named() {
-    let module = demo(&[("flows/f.ts", "\nimport { z } from 'zod';\nexport async function* f(ctx) { z; }")]);
+    let module = demo(&[(
+        "flows/f.ts",
+        "\nimport { z } from 'zod';\nexport async function* f(ctx) { z; }",
+    )]);
     let error = &module.errors[0];
-    assert_eq!((error.file.as_str(), error.line, error.column), ("flows/f.ts", Some(2), Some(19)));
-    for part in ["'zod'", "npm install zod", "agent's folder", "JSON Schema literal"] {
+    assert_eq!(
+        (error.file.as_str(), error.line, error.column),
+        ("flows/f.ts", Some(2), Some(19))
+    );
+    for part in [
+        "'zod'",
+        "npm install zod",
+        "agent's folder",
+        "JSON Schema literal",
+    ] {
         assert!(error.message.contains(part), "{}", error.message);
     }
 }
@@ -53,8 +94,14 @@ fn what_cannot_run_in_the_sandbox_is_refused() {
     let agents = Agents::with(&[
         ("agents/demo/agent.ts", AGENT),
         ("outside.ts", "export const x = 1;"),
-        ("agents/node_modules/old/package.json", r#"{ "main": "index.js" }"#),
-        ("agents/node_modules/wrong/package.json", r#"{ "module": "index.js" }"#),
+        (
+            "agents/node_modules/old/package.json",
+            r#"{ "main": "index.js" }"#,
+        ),
+        (
+            "agents/node_modules/wrong/package.json",
+            r#"{ "module": "index.js" }"#,
+        ),
         ("agents/node_modules/wrong/index.js", "module.exports = 1;"),
     ]);
     for (specifier, expected) in [
@@ -66,10 +113,17 @@ fn what_cannot_run_in_the_sandbox_is_refused() {
         ("./missing", "there is no file 'flows/missing'"),
         ("wrong/../../../outside.ts", "has no file"),
     ] {
-        agents.write("agents/demo/flows/f.ts", &format!("import x from '{specifier}';\nexport async function* f(ctx) {{ x; }}"));
+        agents.write(
+            "agents/demo/flows/f.ts",
+            &format!("import x from '{specifier}';\nexport async function* f(ctx) {{ x; }}"),
+        );
         let errors = agents.load("agents/demo").errors;
         assert_eq!(errors.len(), 1, "{specifier}: {errors:?}");
-        assert!(errors[0].message.contains(expected), "{specifier}: {}", errors[0].message);
+        assert!(
+            errors[0].message.contains(expected),
+            "{specifier}: {}",
+            errors[0].message
+        );
     }
 }
 
@@ -101,7 +155,14 @@ fn zod_runs_in_the_sandbox() {
         ("demo/flows/f.ts", "import { z } from 'zod';\nexport async function* f(ctx) { yield ctx.confirm({ question: '?', responseSchema: z.object({ seats: z.number() }) }); }"),
     ]);
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000", "zod@4"]);
+    npm.args([
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--fetch-retries=0",
+        "--fetch-timeout=20000",
+        "zod@4",
+    ]);
     match npm.current_dir(agents.folder.path()).output() {
         Ok(output) if output.status.success() => {}
         _ => {
@@ -114,20 +175,47 @@ fn zod_runs_in_the_sandbox() {
     assert_eq!(module.errors, []);
     let config = module.config.expect("sound");
     let parameters = &config["tools"][0]["parameters"];
-    assert_eq!((&parameters["$standard"], &parameters["vendor"]), (&json!(true), &json!("zod")));
-    assert_eq!(parameters["jsonSchema"]["properties"]["item"], json!({"type": "string"}));
-    assert_eq!(config["outputSchema"]["jsonSchema"]["required"], json!(["reply", "mood"]));
+    assert_eq!(
+        (&parameters["$standard"], &parameters["vendor"]),
+        (&json!(true), &json!("zod"))
+    );
+    assert_eq!(
+        parameters["jsonSchema"]["properties"]["item"],
+        json!({"type": "string"})
+    );
+    assert_eq!(
+        config["outputSchema"]["jsonSchema"]["required"],
+        json!(["reply", "mood"])
+    );
     let code = module.code.expect("sound");
-    let mut realm = crate::AgentRealm::create(&code, ScriptLimits::default(), &surroundings()).expect("sound");
+    let mut realm =
+        crate::AgentRealm::create(&code, ScriptLimits::default(), &surroundings()).expect("sound");
     let (_, events) = realm.validate("/tools/0/parameters", &json!({"item": 7}), NOON_MS);
-    let CallEventKind::Finished(Ok(result)) = &events[0].kind else { panic!("{events:?}") };
+    let CallEventKind::Finished(Ok(result)) = &events[0].kind else {
+        panic!("{events:?}")
+    };
     assert_eq!(result["issues"][0]["path"], json!(["item"]));
-    let (_, events) = realm.validate("/outputSchema", &json!({"reply": "r", "mood": "good"}), NOON_MS);
-    let CallEventKind::Finished(Ok(result)) = &events[0].kind else { panic!("{events:?}") };
-    assert_eq!(result["value"], json!({"mood": "good", "reply": "r", "modality": null, "sessionEnded": false}));
+    let (_, events) = realm.validate(
+        "/outputSchema",
+        &json!({"reply": "r", "mood": "good"}),
+        NOON_MS,
+    );
+    let CallEventKind::Finished(Ok(result)) = &events[0].kind else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        result["value"],
+        json!({"mood": "good", "reply": "r", "modality": null, "sessionEnded": false})
+    );
     let set = module.sources[&module.flows[0].version].clone();
     let mut run = start(set, "f", json!({}), ScriptLimits::default());
-    assert_eq!(effect(run.next(None))["responseSchema"]["jsonSchema"]["required"], json!(["seats"]));
+    assert_eq!(
+        effect(run.next(None))["responseSchema"]["jsonSchema"]["required"],
+        json!(["seats"])
+    );
     let checked = run.validate_parked("/responseSchema", &json!({"seats": 2}));
-    assert_eq!(checked, crate::ParkedCallStep::Returned(json!({"value": {"seats": 2}})));
+    assert_eq!(
+        checked,
+        crate::ParkedCallStep::Returned(json!({"value": {"seats": 2}}))
+    );
 }
