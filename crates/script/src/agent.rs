@@ -6,7 +6,7 @@
 //! caller's: it cancels a call whose deadline has passed.
 
 use crate::copy::copy;
-use crate::failure::{FailureCode, ScriptError, ScriptFailure};
+use crate::failure::{ErrorData, FailureCode, ScriptFailure};
 use crate::function_call::{Argument, Root};
 use crate::host_call::{CallId, HostCall};
 use crate::limits::ScriptLimits;
@@ -111,7 +111,7 @@ impl AgentRealm {
     pub fn answer(
         &mut self,
         index: u64,
-        answer: Result<&Value, &ScriptError>,
+        answer: Result<&Value, &ErrorData>,
         now_ms: i64,
     ) -> Vec<CallEvent> {
         let waiting = self

@@ -1,7 +1,7 @@
 //! Reads what code threw: which failure it is, its fields, and where in the author's file it was made.
 
 use crate::copy::copy;
-use crate::failure::{FailureCode, ScriptError, ScriptFailure, SourcePosition};
+use crate::failure::{ErrorData, FailureCode, ScriptFailure, SourcePosition};
 use crate::realm::{Scope, Stop};
 use rquickjs::{Error, Object, Value as JsValue};
 use serde_json::{Map, Value};
@@ -68,7 +68,7 @@ impl<'js> Scope<'js> {
             code: FailureCode::Exception,
             message,
             position: self.position_of(object),
-            error: Some(error),
+            error: Some(Box::new(error)),
         }
     }
 
@@ -80,7 +80,7 @@ impl<'js> Scope<'js> {
         ScriptFailure::new(FailureCode::FlowLimit, message)
     }
 
-    fn error_of(&self, object: &Object<'js>) -> ScriptError {
+    fn error_of(&self, object: &Object<'js>) -> ErrorData {
         let fields = match copy(&self.ctx, object.as_value(), self.shared.limits.value_bytes) {
             Ok(Some(Value::Object(fields))) => fields,
             _ => {
@@ -97,7 +97,7 @@ impl<'js> Scope<'js> {
             Some(other) => Some(other.to_string()),
             None => None,
         };
-        ScriptError {
+        ErrorData {
             name: self.text(object, "name"),
             code,
             message: self.text(object, "message"),

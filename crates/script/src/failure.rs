@@ -6,7 +6,7 @@ use std::fmt;
 
 /// An error as data. Inside a realm it is an `Error` with these properties.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ScriptError {
+pub struct ErrorData {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
@@ -16,7 +16,7 @@ pub struct ScriptError {
     pub fields: Map<String, Value>,
 }
 
-impl ScriptError {
+impl ErrorData {
     pub fn new(name: &str, code: &str, message: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -69,7 +69,7 @@ pub struct ScriptFailure {
     pub position: Option<SourcePosition>,
     /// The exception, for [`FailureCode::Exception`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ScriptError>,
+    pub error: Option<Box<ErrorData>>,
 }
 
 impl ScriptFailure {

@@ -4,14 +4,13 @@
 //! source set, start and answers give the same steps. `next` is called after an effect was performed,
 //! `answer` after a host call was. When a limit is exceeded the instance is unusable.
 
-use crate::copy::{CopyError, copy};
-use crate::failure::{FailureCode, ScriptError, ScriptFailure};
+use crate::failure::{ErrorData, FailureCode, ScriptFailure};
 use crate::function_call::{Argument, Root, json_text};
+use crate::generator::{Moved, find_flow, moved};
 use crate::host_call::{CallId, HostCall};
 use crate::limits::ScriptLimits;
-use crate::realm::{LogLine, Realm, Scope, Settled, Stop, Surroundings};
-use crate::source_set::{FlowLocation, SourceSet};
-use rquickjs::{Function, Object, Value as JsValue};
+use crate::realm::{LogLine, Realm, Scope, Stop, Surroundings};
+use crate::source_set::SourceSet;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -75,12 +74,6 @@ pub struct FlowInstance {
     last_call: CallId,
 }
 
-/// What a generator did when it was resumed.
-enum Moved {
-    Waits,
-    Did(FlowStep),
-}
-
 impl FlowInstance {
     /// Evaluates the modules and calls the flow function. Its body begins with the first `next`.
     pub fn create(
@@ -135,7 +128,7 @@ impl FlowInstance {
     }
 
     /// Resumes the flow with an error at its effect.
-    pub fn throw(&mut self, error: &ScriptError) -> FlowStep {
+    pub fn throw(&mut self, error: &ErrorData) -> FlowStep {
         self.resume(|scope| {
             let error = json_text(error)?;
             Ok(scope.driver("throwInto")?.call::<_, ()>((error,))?)
@@ -143,7 +136,7 @@ impl FlowInstance {
     }
 
     /// Answers one host call. Calls are answered in the order in which the caller records them.
-    pub fn answer(&mut self, index: u64, answer: Result<&Value, &ScriptError>) -> FlowStep {
+    pub fn answer(&mut self, index: u64, answer: Result<&Value, &ErrorData>) -> FlowStep {
         if !self.is_waiting_for(CallId::FLOW, index) {
             return self.fail(not_waiting(index));
         }
@@ -163,7 +156,7 @@ impl FlowInstance {
         self.phase = Phase::Closing;
         self.held = None;
         self.realm.renew_cpu(self.realm.limits().cpu_ms);
-        let closed = ScriptError::new("FlowClosed", "closed", "the flow was closed");
+        let closed = ErrorData::new("FlowClosed", "closed", "the flow was closed");
         self.advance(|scope| {
             scope.driver("close")?.call::<_, ()>(())?;
             for index in waiting {
@@ -189,7 +182,7 @@ impl FlowInstance {
     pub fn answer_parked(
         &mut self,
         index: u64,
-        answer: Result<&Value, &ScriptError>,
+        answer: Result<&Value, &ErrorData>,
     ) -> ParkedCallStep {
         if !self.is_waiting_for(self.last_call, index) {
             return ParkedCallStep::Failed(not_waiting(index));
@@ -373,86 +366,6 @@ impl FlowInstance {
             .calls
             .get(&index)
             .is_some_and(|waiting| waiting.call == call)
-    }
-}
-
-fn find_flow<'js>(scope: &Scope<'js>, flow_id: &str) -> Result<Function<'js>, Stop> {
-    let missing = || {
-        let message = format!("the source has no flow '{flow_id}'");
-        ScriptFailure::new(FailureCode::Exception, message)
-    };
-    let location = scope.set.flows.get(flow_id).ok_or_else(missing)?;
-    let namespace = scope.import(&scope.set.entry)?;
-    let value: JsValue = match location {
-        FlowLocation::Export(name) => namespace.get(name.as_str())?,
-        FlowLocation::Config => {
-            let config: Object = namespace.get("default")?;
-            let flows: Object = config.get("flows")?;
-            flows.get(flow_id)?
-        }
-    };
-    let run = match value.as_object() {
-        Some(registration) if !value.is_function() => registration.get("run")?,
-        _ => value,
-    };
-    Ok(run.into_function().ok_or_else(missing)?)
-}
-
-/// Looks at the result of the last resumption.
-fn moved(scope: &Scope<'_>, is_closing: bool) -> Result<Moved, Stop> {
-    let result = match scope.result_of(CallId::FLOW)? {
-        Settled::Pending => return Ok(Moved::Waits),
-        Settled::Rejected(thrown) => {
-            let failure = scope.failure_of(thrown);
-            return match failure.code {
-                // Calls made before it are still answered.
-                FailureCode::Exception => Ok(Moved::Did(FlowStep::Failed(failure))),
-                _ => Err(failure.into()),
-            };
-        }
-        Settled::Fulfilled(result) => Object::from_value(result)?,
-    };
-    let value: JsValue = result.get("value")?;
-    let is_done: bool = result.get("done")?;
-    let yielded = if is_done {
-        JsValue::new_undefined(scope.ctx.clone())
-    } else {
-        value.clone()
-    };
-    let forgotten: Option<String> = scope.driver("yielded")?.call((yielded,))?;
-    if let Some(helper) = forgotten
-        && !is_closing
-    {
-        let message = format!(
-            "ctx.{helper}() made an effect that was not yielded; write `yield ctx.{helper}(…)` instead of `await`"
-        );
-        return Err(ScriptFailure::new(FailureCode::EffectNotYielded, message).into());
-    }
-    if is_done {
-        return Ok(Moved::Did(FlowStep::Ended(scope.value_of(&value)?)));
-    }
-    if !value.is_object() || value.is_array() || value.is_function() {
-        let problem = format!(
-            "a flow yields effect objects, not a value of type {}",
-            value.type_name()
-        );
-        return Ok(Moved::Did(FlowStep::NotAnEffect { problem }));
-    }
-    match copy(&scope.ctx, &value, scope.shared.limits.value_bytes) {
-        Ok(effect) => Ok(Moved::Did(FlowStep::Effect(effect.unwrap_or(Value::Null)))),
-        Err(CopyError::TooLarge(limit)) => {
-            let message = format!("the effect is larger than {limit} bytes");
-            Err(ScriptFailure::new(FailureCode::FlowLimit, message).into())
-        }
-        Err(CopyError::NotData(problem)) => Ok(Moved::Did(FlowStep::NotAnEffect { problem })),
-        Err(CopyError::Threw) => {
-            let failure = scope.failure_of(scope.ctx.catch());
-            if failure.code == FailureCode::FlowLimit {
-                return Err(failure.into());
-            }
-            let problem = format!("reading the effect threw: {}", failure.message);
-            Ok(Moved::Did(FlowStep::NotAnEffect { problem }))
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls of single functions: those of an agent's configuration, and those inside a parked effect.
 
 use crate::copy::{CopyError, copy};
-use crate::failure::{FailureCode, ScriptError, ScriptFailure};
+use crate::failure::{ErrorData, FailureCode, ScriptFailure};
 use crate::host_call::CallId;
 use crate::realm::{Scope, Settled, Stop};
 use rquickjs::{Promise, Value as JsValue};
@@ -88,7 +88,7 @@ impl<'js> Scope<'js> {
     pub(crate) fn answer(
         &self,
         index: u64,
-        answer: Result<&Value, &ScriptError>,
+        answer: Result<&Value, &ErrorData>,
     ) -> Result<(), Stop> {
         self.shared.state.lock().calls.remove(&index);
         match answer {

@@ -24,6 +24,7 @@ mod exception;
 mod failure;
 mod flow;
 mod function_call;
+mod generator;
 mod host_call;
 mod limits;
 mod load;
@@ -43,7 +44,7 @@ mod zone;
 mod tests;
 
 pub use agent::{AgentCode, AgentRealm, CallEvent, CallEventKind};
-pub use failure::{FailureCode, ScriptError, ScriptFailure, SourcePosition};
+pub use failure::{ErrorData, FailureCode, ScriptFailure, SourcePosition};
 pub use flow::{FlowInstance, FlowStart, FlowStep, ParkedCallStep};
 pub use function_call::Argument;
 pub use host_call::{CallId, HostCall};

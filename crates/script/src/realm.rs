@@ -287,7 +287,7 @@ impl<'js> Scope<'js> {
         let mut jobs = 0u32;
         while self.ctx.execute_pending_job() {
             jobs = jobs.wrapping_add(1);
-            if jobs % JOBS_BETWEEN_CHECKS == 0 {
+            if jobs.is_multiple_of(JOBS_BETWEEN_CHECKS) {
                 self.shared.is_over();
             }
             self.check_interrupt()?;

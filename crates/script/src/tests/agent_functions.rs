@@ -2,7 +2,7 @@
 
 use super::fixtures::*;
 use crate::{
-    AgentRealm, Argument, CallEvent, CallEventKind, CallId, HostCall, ScriptError, ScriptFailure,
+    AgentRealm, Argument, CallEvent, CallEventKind, CallId, ErrorData, HostCall, ScriptFailure,
 };
 use serde_json::{Map, Value, json};
 
@@ -232,7 +232,7 @@ fn realm_keeps_its_state_and_follows_the_clock() {
         Ok(json!([2, 9]))
     );
     let (_, events) = realm.call("/kv", &[Argument::Context], &none, 9);
-    let refusal = ScriptError::new("HostError", "denied", "no");
+    let refusal = ErrorData::new("HostError", "denied", "no");
     let events = realm.answer(host_call(&events).index, Err(&refusal), 9);
     assert_eq!(outcome((CallId(0), events)), Ok(json!("denied")));
 }

@@ -1,7 +1,7 @@
 //! Effects, results, errors and ends.
 
 use super::fixtures::*;
-use crate::{FlowStep, ScriptError, ScriptLimits};
+use crate::{ErrorData, FlowStep, ScriptLimits};
 use serde_json::json;
 
 /// Z-46, Z-48, §10.4: the first resume value is absent, later ones are the results of effects.
@@ -44,7 +44,7 @@ fn errors_are_thrown_in_as_error_objects() {
          }",
     );
     flow.next(None);
-    let mut error = ScriptError::new("FlowEffectError", "proxy_active", "there is a bridge");
+    let mut error = ErrorData::new("FlowEffectError", "proxy_active", "there is a bridge");
     error.fields.insert("proxyId".to_owned(), json!("p1"));
     assert_eq!(
         said(flow.throw(&error)),
@@ -57,7 +57,7 @@ fn errors_are_thrown_in_as_error_objects() {
 fn uncaught_runtime_error_fails_with_its_code() {
     let mut flow = flow("yield { type: 'tool', name: 'x', args: {} };");
     flow.next(None);
-    let step = flow.throw(&ScriptError::new("ToolError", "timeout", "no answer"));
+    let step = flow.throw(&ErrorData::new("ToolError", "timeout", "no answer"));
     assert_eq!(
         failure(step),
         ("exception", "timeout: no answer".to_owned())
@@ -97,7 +97,7 @@ fn only_objects_are_effects() {
     let mut step = flow.next(None);
     for _ in 0..7 {
         assert!(matches!(step, FlowStep::NotAnEffect { .. }), "{step:?}");
-        let error = ScriptError::new("FlowEffectError", "bad_effect", "not an effect");
+        let error = ErrorData::new("FlowEffectError", "bad_effect", "not an effect");
         assert_eq!(said(flow.throw(&error)), "bad_effect");
         step = flow.next(None);
     }

@@ -76,7 +76,7 @@ fn yield_and_yield_star_return_the_result() {
     assert_eq!(effect(flow.next(None))["question"], "A?");
     assert_eq!(effect(flow.next(Some(&json!(true))))["question"], "B?");
     assert_eq!(effect(flow.next(Some(&json!(false))))["type"], "tool");
-    let error = crate::ScriptError::new("ToolError", "failed", "no");
+    let error = crate::ErrorData::new("ToolError", "failed", "no");
     assert_eq!(said(flow.throw(&error)), "true/false/failed");
 }
 

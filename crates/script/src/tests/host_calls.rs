@@ -1,7 +1,7 @@
 //! Awaited functions of `ctx` that are not effects.
 
 use super::fixtures::*;
-use crate::{FlowStep, HostCall, ScriptError};
+use crate::{ErrorData, FlowStep, HostCall};
 use serde_json::json;
 
 fn calls(step: FlowStep) -> Vec<HostCall> {
@@ -98,7 +98,7 @@ fn refused_call_can_be_caught() {
     let mut flow =
         flow("try { await ctx.session.kv.get('__zupa.x'); } catch (e) { yield ctx.say(e.code); }");
     flow.next(None);
-    let refusal = ScriptError::new("HostError", "reserved_key", "reserved");
+    let refusal = ErrorData::new("HostError", "reserved_key", "reserved");
     assert_eq!(said(flow.answer(0, Err(&refusal))), "reserved_key");
 }
 

@@ -1,7 +1,7 @@
 //! Code that tries to hang, exhaust or deceive its host.
 
 use super::fixtures::*;
-use crate::{FlowStep, ScriptError, ScriptLimits};
+use crate::{ErrorData, FlowStep, ScriptLimits};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,7 @@ fn effects_that_are_no_data_are_refused() {
             panic!("{bad}: {step:?}");
         };
         assert!(problem.contains(expected), "{bad}: {problem}");
-        let error = ScriptError::new("FlowEffectError", "bad_effect", problem.clone());
+        let error = ErrorData::new("FlowEffectError", "bad_effect", problem.clone());
         assert_eq!(said(run.throw(&error)), "bad_effect");
     }
     contained("yield { type: 'say', get text() { for (;;) {} } };");
@@ -197,7 +197,7 @@ fn replaced_built_ins_do_not_disturb_the_driver() {
         json!({"a": {"x": [1]}})
     );
     assert_eq!(
-        said(run.throw(&ScriptError::new("ToolError", "failed", "no"))),
+        said(run.throw(&ErrorData::new("ToolError", "failed", "no"))),
         "failed"
     );
     assert_eq!(run.next(None), FlowStep::Ended(json!({"reason": "end"})));
