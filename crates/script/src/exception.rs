@@ -6,6 +6,9 @@ use crate::realm::{Scope, Stop};
 use rquickjs::{Error, Object, Value as JsValue};
 use serde_json::{Map, Value};
 
+/// How errors of `bounds.js` begin.
+const BUILT_IN_LIMIT: &str = "limit of the sandbox: ";
+
 impl<'js> Scope<'js> {
     pub(crate) fn failure_of_stop(&self, stop: Stop) -> ScriptFailure {
         match stop {
@@ -51,6 +54,12 @@ impl<'js> Scope<'js> {
                             self.shared.limits.stack_bytes
                         ),
                     )
+                };
+            }
+            ("RangeError", message) if message.starts_with(BUILT_IN_LIMIT) => {
+                return ScriptFailure {
+                    position: self.position_of(object),
+                    ..ScriptFailure::new(FailureCode::FlowLimit, message)
                 };
             }
             _ => {}

@@ -36,6 +36,7 @@ type Intrinsics = (
 );
 
 const ENVIRONMENT: &str = include_str!("js/environment.js");
+const BOUNDS: &str = include_str!("js/bounds.js");
 const DATE: &str = include_str!("js/date.js");
 const CONTEXT: &str = include_str!("js/context.js");
 const DRIVER: &str = include_str!("js/driver.js");
@@ -159,6 +160,7 @@ impl Realm {
                 ctx.eval_with_options(source, options)
             };
             script("tandem:environment", ENVIRONMENT)?.call::<_, ()>((native.clone(),))?;
+            script("tandem:bounds", BOUNDS)?.call::<_, ()>(())?;
             script("tandem:date", DATE)?.call::<_, ()>((native.clone(),))?;
             let build_contexts = script("tandem:context", CONTEXT)?;
             let driver: Object = script("tandem:driver", DRIVER)?.call((native, build_contexts))?;
@@ -292,6 +294,8 @@ impl<'js> Scope<'js> {
             }
             self.check_interrupt()?;
         }
+        // Built-in functions may have used the time up without a look at it.
+        self.shared.is_over();
         self.check_interrupt()?;
         Ok(())
     }

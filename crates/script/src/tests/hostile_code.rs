@@ -255,3 +255,42 @@ fn host_calls_are_limited() {
     };
     assert_eq!(calls.len(), 1000);
 }
+
+/// Z-209: built-in methods that loop without running code are bounded.
+#[test]
+fn endless_built_in_methods_are_refused() {
+    for body in [
+        "new Array(4294967295).reverse();",
+        "[].sort.call({ length: 2 ** 53 - 1 });",
+        "[].join.call({ length: 2 ** 53 - 1 }, '');",
+        "let n = 1; [].reverse.call({ get length() { return n++ > 1 ? 2 ** 53 - 1 : 1; } });",
+        "[].shift.call(Object.create({ length: 2 ** 53 - 1 }));",
+        "[].concat(new Array(4294967295));",
+        "[[new Array(4294967295)]].flat(2);",
+        "new Array(4294967295).slice(5);",
+        "'a'.repeat(1e7).indexOf('a'.repeat(5e6) + 'b');",
+        "'a'.repeat(1e7).replaceAll({ toString: () => 'a'.repeat(5e6) + 'b' }, '');",
+        "'a'.repeat(1e7).split('a'.repeat(5e6) + 'b');",
+    ] {
+        let started = Instant::now();
+        let (code, message) = failure(flow(body).next(None));
+        let is_refused = code == "flow_limit" || message.starts_with("TypeError: the length");
+        assert!(is_refused, "{body}: {code} {message}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{body}");
+    }
+    contained("new Array(4294967295).forEach(() => {});");
+    contained("[].indexOf.call({ length: 2 ** 53 - 1 }, 1);");
+}
+
+/// The bounded methods behave as the originals.
+#[test]
+fn bounded_methods_keep_their_behaviour() {
+    let expected = "3,2,1|1-2|a,b|x b|2|1,2,3|1,2|1|a,b|ba|true|a|TypeError|reverse 0|c-b";
+    let text = says(
+        "[[1, 2, 3].reverse(), [1, 2].join('-'), 'a b'.split(' '), 'a b'.replace('a', 'x'), 'abc'.indexOf('c'), [1].concat([2], 3),
+          [[1], [2]].flat(), [].slice.call({ length: 1, 0: 1 })[0], 'a1b'.split(/\\d/), 'ab'.replace(/(a)(b)/, '$2$1'), 'null'.includes(null),
+          'a'.split(), (() => { try { 'a'.includes(/a/); } catch (e) { return e.name; } })(),
+          [].reverse.name + ' ' + [].reverse.length, [1, 2].map((n) => 'bc'[n - 1]).toSorted().toReversed().join('-')].join('|')",
+    );
+    assert_eq!(text, expected);
+}
