@@ -114,15 +114,8 @@ impl FlowInstance {
     /// Resumes the flow with the result of its effect. `None` is `undefined`, as for the first step.
     pub fn next(&mut self, result: Option<&Value>) -> FlowStep {
         let result = result.map(Value::to_string);
-        if result
-            .as_ref()
-            .is_some_and(|text| text.len() > self.realm.limits().value_bytes)
-        {
-            let message = format!(
-                "the result of an effect is larger than {} bytes",
-                self.realm.limits().value_bytes
-            );
-            return self.fail(ScriptFailure::new(FailureCode::FlowLimit, message));
+        if let Some(failure) = result.as_deref().and_then(|text| self.too_large(text)) {
+            return self.fail(failure);
         }
         self.resume(|scope| Ok(scope.driver("next")?.call::<_, ()>((result,))?))
     }
@@ -139,6 +132,11 @@ impl FlowInstance {
     pub fn answer(&mut self, index: u64, answer: Result<&Value, &ErrorData>) -> FlowStep {
         if !self.is_waiting_for(CallId::FLOW, index) {
             return self.fail(not_waiting(index));
+        }
+        if let Ok(value) = answer
+            && let Some(failure) = self.too_large(&value.to_string())
+        {
+            return self.fail(failure);
         }
         self.advance(|scope| scope.answer(index, answer))
     }
@@ -352,6 +350,14 @@ impl FlowInstance {
             let mut state = self.realm.shared.state.lock();
             state.calls.retain(|_, waiting| waiting.call != call);
         }
+    }
+
+    fn too_large(&self, result: &str) -> Option<ScriptFailure> {
+        let limit = self.realm.limits().value_bytes;
+        (result.len() > limit).then(|| {
+            let message = format!("a result is larger than {limit} bytes");
+            ScriptFailure::new(FailureCode::FlowLimit, message)
+        })
     }
 
     fn outstanding(&self, call: CallId) -> Vec<HostCall> {

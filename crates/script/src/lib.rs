@@ -7,7 +7,7 @@
 //! dependencies of this crate only.
 //!
 //! Everything is synchronous and uses the CPU: callers use worker threads. An instance is `Send`, so any
-//! thread may make the next call; one call at a time.
+//! thread may make the next call; one call at a time. The thread needs a stack of 1 MB.
 //!
 //! Invariants:
 //! - No ambient authority: no clock, randomness, I/O, threads or compiler inside a realm (Z-207).

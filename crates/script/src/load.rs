@@ -5,14 +5,14 @@
 
 use crate::agent::{AgentCode, AgentRealm, reader};
 use crate::collect::{Collected, collect};
-use crate::failure::ScriptFailure;
+use crate::failure::{FailureCode, ScriptFailure};
 use crate::limits::ScriptLimits;
 use crate::load_error::LoadError;
 use crate::realm::{Realm, Surroundings};
 use crate::resolve::Resolver;
 use crate::source_set::{ADDED_EXPORT, FlowLocation, SourceSet};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -341,11 +341,16 @@ impl AgentLoader<'_> {
             let flows = read(reader(scope)?, namespace)?;
             scope.value_of(&flows)
         })?;
-        let flows: Map<String, Value> = serde_json::from_value(flows).unwrap_or_default();
-        let described = flows.into_iter().filter_map(|(name, flow)| {
-            let flow = serde_json::from_value(flow).ok()?;
-            Some((name, flow))
+        let Value::Object(flows) = flows else {
+            return Ok(Vec::new());
+        };
+        let described = flows.into_iter().map(|(name, flow)| {
+            let id = name.strip_prefix(ADDED_EXPORT).unwrap_or(&name);
+            let problem = |error| format!("the flow '{id}' is not described correctly: {error}");
+            let flow = serde_json::from_value(flow)
+                .map_err(|error| ScriptFailure::new(FailureCode::Exception, problem(error)))?;
+            Ok((name, flow))
         });
-        Ok(described.collect())
+        described.collect()
     }
 }

@@ -306,10 +306,7 @@ impl<'js> Scope<'js> {
         }
         Err(ScriptFailure::new(
             FailureCode::FlowLimit,
-            format!(
-                "the code used more than {} ms of CPU time without yielding",
-                self.shared.limits.cpu_ms
-            ),
+            "the code used up its CPU time without yielding",
         ))
     }
 

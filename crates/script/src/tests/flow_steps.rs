@@ -207,3 +207,20 @@ fn instance_moves_between_threads() {
     .expect("no panic");
     assert_eq!(said(flow.next(Some(&json!(41)))), "42");
 }
+
+/// Z-63: a flow that waits for a host call is closed too; the call is refused.
+#[test]
+fn closing_refuses_calls_that_wait() {
+    let mut run = flow(
+        "try { await ctx.session.kv.get('a'); yield ctx.say('not reached'); }
+         catch (e) { yield ctx.say(e.code); } finally { console.log('cleaned'); }",
+    );
+    assert!(matches!(run.next(None), FlowStep::HostCalls(_)));
+    let step = run.close();
+    assert!(
+        matches!(step, FlowStep::Closed { failure: None, .. }),
+        "{step:?}"
+    );
+    assert_eq!(run.take_logs()[0].text, "cleaned");
+    assert!(!run.is_usable());
+}

@@ -1,7 +1,7 @@
 //! Code that tries to hang, exhaust or deceive its host.
 
 use super::fixtures::*;
-use crate::{ErrorData, FlowStep, ScriptLimits};
+use crate::{ErrorData, FlowInstance, FlowStart, FlowStep, ScriptLimits};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -293,4 +293,35 @@ fn bounded_methods_keep_their_behaviour() {
           [].reverse.name + ' ' + [].reverse.length, [1, 2].map((n) => 'bc'[n - 1]).toSorted().toReversed().join('-')].join('|')",
     );
     assert_eq!(text, expected);
+}
+
+/// Z-209: whatever allocation fails, the instance fails and the process goes on.
+#[test]
+fn every_heap_limit_is_survived() {
+    let (set, _) = source_of(
+        "export async function* main(ctx) { const all = []; try { for (;;) all.push({ text: 'x'.repeat(all.length), at: new Date() }); }
+           finally { await ctx.session.kv.set('n', all.length); } }",
+    );
+    let mut began = 0;
+    for kilobytes in (20..1_500).step_by(35) {
+        let limits = ScriptLimits {
+            heap_bytes: kilobytes << 10,
+            ..ScriptLimits::default()
+        };
+        let start = FlowStart {
+            flow_id: "main",
+            context: &object(json!({})),
+            surroundings: &surroundings(),
+        };
+        let Ok(mut run) = FlowInstance::create(set.clone(), limits, &start) else {
+            continue;
+        };
+        began += 1;
+        let step = run.next(None);
+        assert!(
+            matches!(step, FlowStep::Failed(_) | FlowStep::HostCalls(_)),
+            "{step:?}"
+        );
+    }
+    assert!(began > 10, "{began} instances began");
 }

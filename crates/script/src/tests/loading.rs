@@ -381,3 +381,18 @@ fn sample_agent_file_loads() {
     );
     assert_eq!(flow_ids(&module), ["hello", "quote"]);
 }
+
+/// A flow whose registration is malformed is reported, not left out.
+#[test]
+fn malformed_registration_is_reported() {
+    let module = demo(&[(
+        "flows/f.ts",
+        "export const odd = { run: async function* (ctx) {}, description: 7 };",
+    )]);
+    assert_eq!((module.flows.len(), module.errors.len()), (0, 1));
+    assert!(
+        module.errors[0].message.contains("'odd'"),
+        "{:?}",
+        module.errors
+    );
+}
