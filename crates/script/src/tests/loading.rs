@@ -28,6 +28,10 @@ fn accepted_forms_of_flows() {
             const registered = defineFlow({ run: async function* (ctx) { yield ctx.say('registered'); } });
             export const price = async (x) => x * 2;
             export const limit = 5;"),
+        (
+            "flows/plain.js",
+            "import { defineFlow } from 'zupa';\nexport default defineFlow({ asTool: true, run: async function* (ctx) { yield ctx.say('plain'); } });",
+        ),
         ("flows/named.mjs", "const named = async function* (ctx) { yield { type: 'say', text: 'named' }; };\nexport { named as renamed };"),
     ]);
     assert_eq!(module.errors, []);
@@ -42,7 +46,8 @@ fn accepted_forms_of_flows() {
             "hidden",
             "declared",
             "registered",
-            "renamed"
+            "renamed",
+            "plain"
         ]
     );
     for flow in &module.flows {
