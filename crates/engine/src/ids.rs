@@ -75,7 +75,7 @@ pub(crate) fn tool_call_id(run: &RunId, node: &NodeId, execution: u32, index: us
     format!("call-{}", hex(&digest[..12]))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

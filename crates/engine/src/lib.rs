@@ -7,17 +7,21 @@
 //! The engine does not depend on the database that stores its events or on the protocol that shows
 //! them.
 
+pub mod agent;
 mod conformance;
 mod cost;
 pub mod definition;
 mod expression;
+pub mod flow;
 mod graph;
 mod ids;
 pub mod machine;
 pub mod model;
 mod node;
+mod object_reader;
 pub mod pack;
 pub mod run;
+pub mod session;
 mod template;
 pub mod tool;
 mod value_kind;

@@ -73,7 +73,7 @@ text_id! {
     WebhookId,
     /// Lowercase hex SHA-256 of a canonical workflow document.
     DefinitionHash,
-    /// A log: `run:<runId>` today, `conv:<sessionId>` for conversations.
+    /// A log: `run:<runId>` or `conv:<sessionId>`.
     StreamId,
     /// A part of a stream's machine that waits for an answer: a node of a run.
     StepId,
@@ -82,6 +82,18 @@ text_id! {
     /// Effects of a tenant with the same order key are performed one after the other, in the order
     /// of their commits.
     OrderKey,
+    /// A conversational agent; the name of its folder.
+    AgentId,
+    /// One conversation of one user with one agent.
+    SessionId,
+    /// A person whom an agent knows by the address the transport gives.
+    ChatUserId,
+    /// A received message, as the transport names it. Unique per agent and transport.
+    MessageId,
+    /// A request for a person's decision, or for a person to take over.
+    EscalationId,
+    /// A flow, as its author names it.
+    FlowId,
 }
 
 impl RunId {
@@ -100,6 +112,15 @@ impl RunId {
 impl StreamId {
     pub fn of_run(run: &RunId) -> Self {
         Self::new(format!("run:{run}"))
+    }
+
+    pub fn of_session(session: &SessionId) -> Self {
+        Self::new(format!("conv:{session}"))
+    }
+
+    /// The session whose log this is, if it is the log of a session.
+    pub fn session(&self) -> Option<SessionId> {
+        self.as_str().strip_prefix("conv:").map(SessionId::new)
     }
 
     /// The run whose log this is, if it is the log of a run.

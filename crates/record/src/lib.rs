@@ -10,6 +10,7 @@ mod actor;
 mod agent;
 mod chunk;
 mod command;
+pub mod conversation;
 mod decider;
 mod effect;
 mod event;
@@ -42,8 +43,9 @@ pub use decider::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial
 pub use effect::{Effect, EffectKind, HttpRequest};
 pub use event::{Cause, Event, Recorded, RecordedEvent};
 pub use id::{
-    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Principal, RunId, Seq, StepId,
-    StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    AgentId, ChatUserId, DefinitionHash, EffectId, EscalationId, FlowId, InterruptId, MessageId,
+    NodeId, OrderKey, Principal, RunId, Seq, SessionId, StepId, StreamId, TenantId, TimerName,
+    Timestamp, WebhookId, WorkflowId, WorkspaceId,
 };
 pub use interrupt::{ApprovalDecision, Interrupt, LINK_VOTER, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};

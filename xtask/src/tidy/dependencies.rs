@@ -15,6 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tandem-access", &["tandem-record", "tandem-store"]),
     // Interprets packs. A separate crate, because nothing else needs its dependencies.
     ("tandem-wasm", &["tandem-record", "tandem-schema"]),
+    // Runs flows and functions of agents. Plain data in and out; nothing else needs its dependencies.
+    ("tandem-script", &[]),
     ("tandem-nodes", &["tandem-record", "tandem-wasm"]),
     (
         "tandem-runtime",

@@ -3,6 +3,7 @@
 
 use super::{http, node_type};
 use crate::definition::{Problem, nearest};
+use crate::flow::is_function;
 use serde_json::Value;
 use tandem_record::Object;
 
@@ -42,6 +43,7 @@ enum SettingValue {
     Anything,
     Object(&'static [Setting]),
     ListOf(&'static [Setting]),
+    MapOf(&'static [Setting]),
 }
 
 /// A setting whose value its parser checks.
@@ -53,7 +55,7 @@ pub(crate) const fn value(name: &'static str) -> Setting {
 }
 
 /// A setting that is an object with settings of its own.
-pub(super) const fn object(name: &'static str, settings: &'static [Setting]) -> Setting {
+pub(crate) const fn object(name: &'static str, settings: &'static [Setting]) -> Setting {
     Setting {
         name,
         inside: SettingValue::Object(settings),
@@ -61,10 +63,18 @@ pub(super) const fn object(name: &'static str, settings: &'static [Setting]) -> 
 }
 
 /// A setting that is a list of objects.
-pub(super) const fn list_of(name: &'static str, settings: &'static [Setting]) -> Setting {
+pub(crate) const fn list_of(name: &'static str, settings: &'static [Setting]) -> Setting {
     Setting {
         name,
         inside: SettingValue::ListOf(settings),
+    }
+}
+
+/// A setting that maps names of the author to objects.
+pub(crate) const fn map_of(name: &'static str, settings: &'static [Setting]) -> Setting {
+    Setting {
+        name,
+        inside: SettingValue::MapOf(settings),
     }
 }
 
@@ -127,6 +137,18 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<UnknownSetting> {
     search.found
 }
 
+/// Every unknown setting of one object that is not a node.
+pub(crate) fn unknown_keys(
+    owner: &str,
+    settings: &'static [Setting],
+    given: &Object,
+) -> Vec<Problem> {
+    let mut search = Search::default();
+    search.look(owner, settings, given, "");
+    let found = search.found.into_iter();
+    found.map(|unknown| unknown.problem).collect()
+}
+
 #[derive(Default)]
 struct Search<'a> {
     refusal: RefusalPolicy,
@@ -138,7 +160,7 @@ impl Search<'_> {
     /// `owner` describes what has the settings.
     fn look(&mut self, owner: &str, settings: &'static [Setting], given: &Object, at: &str) {
         for (key, value) in given {
-            let path = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+            let path = format!("{at}/{}", escaped(key));
             match settings.iter().find(|setting| setting.name == key) {
                 Some(setting) => self.look_inside(setting, value, &path),
                 None if key.starts_with(AUTHORS_PREFIX)
@@ -160,8 +182,24 @@ impl Search<'_> {
                     }
                 }
             }
+            (SettingValue::MapOf(settings), Value::Object(entries)) => {
+                for (key, entry) in entries {
+                    if let Value::Object(given) = entry
+                        && !is_function(entry)
+                    {
+                        let path = format!("{path}/{}", escaped(key));
+                        self.look(setting.name, settings, given, &path);
+                    }
+                }
+            }
             // The value has the wrong type; its parser reports that.
-            (SettingValue::Anything | SettingValue::Object(_) | SettingValue::ListOf(_), _) => {}
+            (
+                SettingValue::Anything
+                | SettingValue::Object(_)
+                | SettingValue::ListOf(_)
+                | SettingValue::MapOf(_),
+                _,
+            ) => {}
         }
     }
 
@@ -185,6 +223,10 @@ impl Search<'_> {
             refusal: self.refusal,
         });
     }
+}
+
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]
@@ -223,6 +265,9 @@ mod tests {
                     }
                     SettingValue::ListOf(inner) => {
                         walk(type_id, inner, &|value| wrap(json!({ name: [value] })));
+                    }
+                    SettingValue::MapOf(inner) => {
+                        walk(type_id, inner, &|value| wrap(json!({ name: {"a": value} })));
                     }
                 }
             }

@@ -1,0 +1,103 @@
+//! The configuration of an agent as typed data.
+//!
+//! Owns: every field of an agent file, its defaults and its bounds, and the rules that connect fields
+//! (names of flows, tools and commands). Functions of the author stay in their realm; here is only
+//! known that they exist. Schedules are kept as JSON.
+//!
+//! Invariants:
+//! - An existing [`AgentSpec`] is valid: names resolve, schemas and the prompt compile, numbers are in
+//!   range.
+//! - [`AgentSpec::compile`] lists every problem with a JSON pointer, not only the first.
+
+mod admin_auth;
+mod command;
+mod compile;
+mod conduct;
+mod flows;
+mod hitl;
+mod limits;
+mod model;
+mod names;
+mod prompt;
+mod router;
+mod settings;
+mod tool;
+
+pub use admin_auth::{AdminAuthData, AdminAuthSpec, AdminChat, AdminToken};
+pub use command::{AgentCommands, CommandAccess, CommandSpec};
+pub use conduct::{
+    AgentMode, AgentTexts, Consent, Finalization, HookFailurePolicy, Hooks, InboundWindow,
+    ModalityPolicy, NewMessagePolicy, OnDivergence, TextRedaction,
+};
+pub use flows::{FlowSpec, FlowTool, LoadedFlow};
+pub use hitl::{
+    AsyncPending, AsyncPendingPolicy, ConfirmDefaults, ConfirmTimeoutBehavior, EscalationDefaults,
+    EscalationFallback, HitlSpec, HitlTarget, HumanOffer, TakeoverAdapter, TakeoverSpec,
+    UnrecognizedReply,
+};
+pub use limits::{AgentLimits, AgentTimeouts, RetrySpec};
+pub use model::{AgentModel, ScriptSource};
+pub use prompt::{Prompt, PromptError, PromptTemplate};
+pub use router::{FlowRouter, RouterFallback};
+pub use tool::{AgentTool, AgentToolKind, ToolApproval};
+
+use crate::flow::AuthorSchema;
+use crate::session::Language;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tandem_record::Object;
+
+/// One thing wrong with an agent's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct AgentProblem {
+    /// JSON pointer to the place.
+    pub path: String,
+    pub message: String,
+}
+
+/// An agent that was checked and compiled.
+#[derive(Debug)]
+pub struct AgentSpec {
+    pub agent_id: String,
+    pub prompt: Prompt,
+    /// `context` is a function of the author.
+    pub has_context: bool,
+    pub output_schema: Option<AuthorSchema>,
+    pub language: Language,
+    pub modality: ModalityPolicy,
+    pub tools: Vec<AgentTool>,
+    pub commands: AgentCommands,
+    pub hooks: Hooks,
+    pub flows: BTreeMap<String, FlowSpec>,
+    /// Users may start flows with `/flow <id>`.
+    pub flow_command: bool,
+    pub flow_router: Option<FlowRouter>,
+    pub hitl: HitlSpec,
+    /// Without it every privileged action is denied.
+    pub admin_auth: Option<AdminAuthSpec>,
+    /// As they were written. Only the flows they name are checked.
+    pub schedules: BTreeMap<String, Value>,
+    pub scheduler: Option<Object>,
+    /// The only user who is served.
+    pub single_user: Option<String>,
+    pub texts: AgentTexts,
+    pub limits: AgentLimits,
+    pub timeouts: AgentTimeouts,
+    pub retry: RetrySpec,
+    pub tts_voice: String,
+    pub finalization: Finalization,
+    /// Transport id to its configuration; empty means the loopback transport.
+    pub transports: BTreeMap<String, Value>,
+    pub model: Option<AgentModel>,
+    /// The model that reads answers to confirmations with a schema, if there is one.
+    pub extraction_model: Option<AgentModel>,
+    pub inbound: InboundWindow,
+    pub agent_mode: AgentMode,
+    pub on_new_message: NewMessagePolicy,
+    pub on_divergence: OnDivergence,
+    pub redaction: TextRedaction,
+    pub consent: Option<Consent>,
+}
+
+#[cfg(test)]
+mod tests;

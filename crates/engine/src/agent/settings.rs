@@ -1,0 +1,196 @@
+//! The keys of an agent's configuration. An unknown one is an error, so that a misspelt setting is
+//! not ignored silently.
+
+use crate::node::settings::{Setting, list_of, map_of, object, unknown_keys, value};
+use crate::object_reader::FieldProblems;
+use serde_json::Value;
+
+const AGENT: &[Setting] = &[
+    value("prompt"),
+    value("context"),
+    value("outputSchema"),
+    value("language"),
+    value("modality"),
+    list_of("tools", TOOL),
+    map_of("commands", COMMAND),
+    value("onResponse"),
+    value("beforeLLM"),
+    value("beforeResponse"),
+    object("hooks", &[value("onError")]),
+    map_of("flows", FLOW),
+    value("flowCommand"),
+    object("flowRouter", ROUTER),
+    object("hitl", HITL),
+    object("adminAuth", ADMIN_AUTH),
+    value("schedules"),
+    value("scheduler"),
+    value("singleUser"),
+    value("welcomeMessage"),
+    value("fallbackReply"),
+    value("rateLimitMessage"),
+    value("overloadMessage"),
+    value("maxToolIterations"),
+    value("maxWorkingMemory"),
+    value("maxEpisodicMemory"),
+    value("sessionIdleTimeoutMinutes"),
+    value("rateLimitPerUserPerMinute"),
+    value("maxInboundConcurrency"),
+    value("llmTimeoutMs"),
+    value("toolTimeoutMs"),
+    value("sttTimeoutMs"),
+    value("ttsTimeoutMs"),
+    value("hookTimeoutMs"),
+    value("maxIdempotentRetries"),
+    value("retryBaseDelayMs"),
+    value("retryJitterMs"),
+    value("maxRecursionSteps"),
+    object("flowLimits", FLOW_LIMITS),
+    value("ttsVoice"),
+    value("finalizationStrategy"),
+    value("transports"),
+    object("model", MODEL),
+    object("extractionModel", MODEL),
+    object("inbound", &[value("debounceMs"), value("maxWaitMs")]),
+    value("agentMode"),
+    value("onNewMessage"),
+    value("onDivergence"),
+    value("redaction"),
+    object("consent", &[value("stopKeywords"), value("startKeywords")]),
+    object("hours", HOURS),
+];
+
+const TOOL: &[Setting] = &[
+    value("name"),
+    value("description"),
+    value("parameters"),
+    value("before"),
+    value("handler"),
+    value("after"),
+    value("kind"),
+    value("returns"),
+    value("failTimes"),
+    value("url"),
+    value("idempotent"),
+    value("approval"),
+];
+
+const COMMAND: &[Setting] = &[
+    value("description"),
+    value("access"),
+    value("args"),
+    value("handler"),
+    value("flow"),
+];
+
+const FLOW: &[Setting] = &[
+    value("run"),
+    value("description"),
+    value("inputSchema"),
+    object("asTool", &[value("alias")]),
+];
+
+const ROUTER: &[Setting] = &[
+    value("mode"),
+    value("prompt"),
+    value("outputSchema"),
+    value("minConfidence"),
+    value("field"),
+    value("fallback"),
+];
+
+const HITL: &[Setting] = &[
+    object("confirmDefaults", CONFIRM),
+    object("escalationDefaults", ESCALATION),
+    object("asyncPendingPolicy", PENDING),
+    map_of("targets", TARGET),
+    object("takeover", TAKEOVER),
+    value("humanKeyword"),
+    value("humanMode"),
+    value("offerHuman"),
+    value("userCancelKeywords"),
+];
+
+const CONFIRM: &[Setting] = &[
+    value("timeoutSeconds"),
+    value("positiveKeywords"),
+    value("negativeKeywords"),
+    value("unrecognized"),
+    value("maxReprompts"),
+    value("timeoutBehavior"),
+];
+
+const ESCALATION: &[Setting] = &[
+    value("timeoutSeconds"),
+    value("fallbackMode"),
+    value("autoAckText"),
+    value("claimStopsTimeout"),
+    value("outsideHoursText"),
+    value("countOpenHoursOnly"),
+];
+
+const PENDING: &[Setting] = &[
+    value("behavior"),
+    value("ackText"),
+    value("ackMinIntervalSeconds"),
+    value("maxQueued"),
+];
+
+const TARGET: &[Setting] = &[
+    value("transport"),
+    value("address"),
+    value("label"),
+    value("allowedActors"),
+    value("fallbackTarget"),
+    object("hours", HOURS),
+];
+
+const TAKEOVER: &[Setting] = &[
+    value("adapter"),
+    value("allowedCommands"),
+    value("maxSeconds"),
+    value("repromptOnHandback"),
+    value("onExternalReply"),
+    value("idleHandbackSeconds"),
+];
+
+const HOURS: &[Setting] = &[value("timezone"), value("week"), value("holidays")];
+
+const ADMIN_AUTH: &[Setting] = &[
+    list_of("tokens", &[value("hash"), value("actorId"), value("role")]),
+    list_of(
+        "chat",
+        &[
+            value("transport"),
+            value("address"),
+            value("actorId"),
+            value("role"),
+        ],
+    ),
+    value("roles"),
+    value("resolveActor"),
+    value("can"),
+    value("builtin"),
+];
+
+const FLOW_LIMITS: &[Setting] = &[
+    value("maxEffectsPerTurn"),
+    value("maxHandoffsPerTurn"),
+    value("maxJournalRecords"),
+];
+
+const MODEL: &[Setting] = &[
+    value("provider"),
+    value("script"),
+    value("model"),
+    value("baseUrl"),
+    value("apiKeyEnv"),
+    value("temperature"),
+    value("maxTokens"),
+];
+
+pub(super) fn report_unknown(config: &Value, problems: &FieldProblems) {
+    let Value::Object(given) = config else { return };
+    for problem in unknown_keys("an agent", AGENT, given) {
+        problems.report(problem.path, problem.message);
+    }
+}

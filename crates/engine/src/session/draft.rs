@@ -1,0 +1,202 @@
+//! The draft of one decision about a session: a copy of the session that changes as events are
+//! drafted, the work it requests, and the records it adds to journals of flow runs.
+
+use super::program::Programs;
+use super::state::Session;
+use crate::agent::AgentSpec;
+use std::cell::RefCell;
+use tandem_record::conversation::{
+    AdminActor, FlowRecord, FlowRef, RequestedWork, SessionEvent, SessionEventBody, SessionReply,
+    SessionWork, WorkPurpose,
+};
+use tandem_record::{EffectId, Recorded, RunId, Seq, Timestamp};
+use tandem_schema::Meter;
+
+/// Everything from outside that a decision may read.
+pub struct SessionContext<'a> {
+    pub now: Timestamp,
+    pub agent: &'a AgentSpec,
+    /// The code of flows. Running it is part of deciding: it is a function of the journal.
+    pub programs: &'a RefCell<dyn Programs>,
+    /// Work that may be done in this decision.
+    pub work: &'a Meter,
+}
+
+/// What is to be committed for one session, and the session as it is afterwards.
+#[derive(Debug)]
+pub struct SessionDecision {
+    pub events: Vec<Recorded<SessionEvent>>,
+    /// New outbox entries. Their ids are stable: a repeated decision gives the same ids.
+    pub work: Vec<(EffectId, SessionWork)>,
+    /// Records for journals of flow runs, in order. A run that is new begins with
+    /// [`FlowRecord::Started`].
+    pub journal: Vec<(RunId, FlowRecord)>,
+    pub reply: SessionReply,
+    pub after: Session,
+}
+
+pub(super) struct Draft<'a> {
+    pub(super) session: Session,
+    pub(super) cx: &'a SessionContext<'a>,
+    pub(super) now: Timestamp,
+    /// Who acts, if an admin does.
+    pub(super) actor: Option<AdminActor>,
+    /// A flow run whose program has to be loaded; ends the draft without a decision.
+    pub(super) needs_program: Option<RunId>,
+    events: Vec<Recorded<SessionEvent>>,
+    work: Vec<(EffectId, SessionWork)>,
+    journal: Vec<(RunId, FlowRecord)>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(session: Session, cx: &'a SessionContext<'a>) -> Self {
+        Self {
+            // If the clock stepped back, the times in the log must not.
+            now: cx.now.max(session.last_at),
+            session,
+            cx,
+            actor: None,
+            needs_program: None,
+            events: Vec::new(),
+            work: Vec::new(),
+            journal: Vec::new(),
+        }
+    }
+
+    /// The draft of a new session: its first event is appended without folding.
+    pub(super) fn begin(
+        session: Session,
+        first: SessionEventBody,
+        cx: &'a SessionContext<'a>,
+    ) -> Self {
+        let mut draft = Self::new(session, cx);
+        draft.events.push(Recorded {
+            seq: Seq(0),
+            at: draft.now,
+            cause: None,
+            event: SessionEvent {
+                turn: None,
+                flow: None,
+                actor: None,
+                body: first,
+            },
+        });
+        draft
+    }
+
+    /// Drafts an event and folds it at once.
+    pub(super) fn emit(&mut self, body: SessionEventBody) -> Seq {
+        let flow = self.session.flow.as_ref().map(|flow| FlowRef {
+            flow_id: flow.flow.clone(),
+            flow_run_id: flow.run.clone(),
+        });
+        self.emit_for(flow, body)
+    }
+
+    /// Drafts an event that names another flow run than the active one.
+    pub(super) fn emit_for(&mut self, flow: Option<FlowRef>, body: SessionEventBody) -> Seq {
+        assert!(
+            self.session.ended.is_none()
+                || matches!(
+                    body,
+                    SessionEventBody::ResponseSent { .. }
+                        | SessionEventBody::ResponsePersisted { .. }
+                        | SessionEventBody::ResponseFailed { .. }
+                        | SessionEventBody::SendFailed { .. }
+                        | SessionEventBody::ResponseSuppressed { .. }
+                        | SessionEventBody::WorkRequested(_)
+                        | SessionEventBody::WorkFinished { .. }
+                        | SessionEventBody::KvChanged { .. }
+                        | SessionEventBody::AuthorizationDecided(_)
+                ),
+            "only deliveries follow the end of session {}",
+            self.session.id()
+        );
+        let recorded = Recorded {
+            seq: self.session.next_seq(),
+            at: self.now,
+            cause: None,
+            event: SessionEvent {
+                turn: self.session.turn.as_ref().map(|turn| turn.number),
+                flow,
+                actor: self.actor.clone(),
+                body,
+            },
+        };
+        let seq = recorded.seq;
+        self.session.evolve(&recorded);
+        self.events.push(recorded);
+        seq
+    }
+
+    /// Requests work and lets the turn wait for it.
+    pub(super) fn request(&mut self, purpose: WorkPurpose, work: SessionWork) {
+        let next = self.session.next_seq();
+        let id = EffectId::from(format!("{}:{next}", self.session.id()));
+        self.request_as(id, purpose, work);
+    }
+
+    pub(super) fn request_as(&mut self, id: EffectId, purpose: WorkPurpose, work: SessionWork) {
+        self.work.push((id.clone(), work.clone()));
+        self.emit(SessionEventBody::WorkRequested(Box::new(RequestedWork {
+            effect_id: id,
+            purpose,
+            work,
+        })));
+    }
+
+    /// Adds an outbox entry that no turn waits for.
+    pub(super) fn add_work(&mut self, id: EffectId, work: SessionWork) {
+        self.work.push((id, work));
+    }
+
+    pub(super) fn record(&mut self, run: &RunId, record: FlowRecord) {
+        self.journal.push((run.clone(), record));
+    }
+
+    /// The number of records this decision adds to a run's journal.
+    pub(super) fn drafted_records(&self, run: &RunId) -> usize {
+        self.journal.iter().filter(|(of, _)| of == run).count()
+    }
+
+    pub(super) fn into_decision(
+        mut self,
+        reply: SessionReply,
+    ) -> Result<SessionDecision, SessionNeed> {
+        if let Some(run) = self.needs_program {
+            return Err(SessionNeed::Program(run));
+        }
+        self.add_continue();
+        Ok(SessionDecision {
+            events: self.events,
+            work: self.work,
+            journal: self.journal,
+            reply,
+            after: self.session,
+        })
+    }
+
+    /// A turn that can start needs somebody to start it.
+    fn add_continue(&mut self) {
+        if self.session.turn.is_some() {
+            return;
+        }
+        let Some(next) = self.session.waiting.front() else {
+            return;
+        };
+        let id = continue_id(&self.session, next.number);
+        self.work.push((id, SessionWork::Continue));
+    }
+}
+
+/// The outbox entry that starts a turn.
+pub(super) fn continue_id(session: &Session, turn: u64) -> EffectId {
+    EffectId::from(format!("{}:turn:{turn}", session.id()))
+}
+
+/// Something that has to be loaded before the decision can be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionNeed {
+    /// The program of a flow run, at the end of its journal.
+    Program(RunId),
+}

@@ -1,0 +1,219 @@
+//! Decisions of admins about escalations, and their deadlines.
+
+use super::decide::SessionRefusal;
+use super::draft::Draft;
+use super::program::Resume;
+use super::state::Session;
+use super::turn::Next;
+use serde_json::{Value, json};
+use tandem_record::conversation::{
+    ClosedEscalation, Escalation, EscalationDecision, EscalationResolution, EscalationStatus,
+    FlowPause, ResumedBy, SessionEventBody as Body, SessionReply, TurnCause,
+};
+use tandem_record::{EscalationId, InterruptId, RunId};
+
+impl Draft<'_> {
+    /// The first decision wins. The same one again by the same actor is harmless.
+    pub(super) fn resolve(
+        &mut self,
+        id: Option<&EscalationId>,
+        decision: &EscalationDecision,
+    ) -> Result<SessionReply, SessionRefusal> {
+        let escalation = self.addressed_escalation(id)?;
+        let actor = self.actor.clone();
+        let actor_id = actor
+            .as_ref()
+            .map(|actor| actor.id.clone())
+            .unwrap_or_default();
+        if !escalation.is_open() {
+            return match &escalation.resolution {
+                Some(done) if repeats(done, decision, &actor_id) => {
+                    Ok(SessionReply::Escalation(Box::new(escalation)))
+                }
+                _ => Err(SessionRefusal::AlreadyResolved(Box::new(closed(
+                    &escalation,
+                )))),
+            };
+        }
+        let resolution = EscalationResolution {
+            approved: decision.approved,
+            message: decision.message.clone(),
+            action_data: decision.action_data.clone(),
+            resolved_by: actor_id,
+            claimed_by: decision.claimed_by.clone(),
+            resolved_at: self.now,
+            channel: actor.map(|actor| actor.channel).unwrap_or_default(),
+        };
+        self.emit(Body::EscalationResolved {
+            escalation_id: escalation.id.clone(),
+            resolution,
+            detached: escalation.detached,
+        });
+        self.queue_delivery(&escalation.id);
+        let after = self.session.escalations.get(&escalation.id).cloned();
+        let after = after.expect("a resolved escalation stays known");
+        Ok(SessionReply::Escalation(Box::new(after)))
+    }
+
+    fn addressed_escalation(
+        &self,
+        id: Option<&EscalationId>,
+    ) -> Result<Escalation, SessionRefusal> {
+        if let Some(id) = id {
+            let known = self.session.escalations.get(id).cloned();
+            return known.ok_or(SessionRefusal::EscalationNotFound);
+        }
+        if let Some(attached) = self.session.attached_escalation() {
+            return Ok(attached.clone());
+        }
+        let open: Vec<&Escalation> = self.session.escalations().filter(|e| e.is_open()).collect();
+        match open.as_slice() {
+            [] => Err(SessionRefusal::EscalationNotFound),
+            [one] => Ok((*one).clone()),
+            several => {
+                let ids = several.iter().map(|e| e.id.clone()).collect();
+                Err(SessionRefusal::EscalationAmbiguous(ids))
+            }
+        }
+    }
+
+    /// A flow that waits for the escalation gets a turn.
+    fn queue_delivery(&mut self, id: &EscalationId) {
+        if self.session.waits_for(id).is_some() {
+            self.emit(Body::TurnQueued {
+                cause: TurnCause::EscalationClosed {
+                    escalation: id.clone(),
+                },
+            });
+        }
+    }
+
+    /// The turn that hands the decision to the flow.
+    pub(super) fn deliver_resolution(&mut self, id: &EscalationId) -> Next {
+        let Some(interrupt) = self.session.waits_for(id) else {
+            return Next::DONE;
+        };
+        let Some(escalation) = self.session.escalations.get(id).cloned() else {
+            return Next::DONE;
+        };
+        let payload = self.resolution_payload(&escalation);
+        let by = match escalation.status {
+            EscalationStatus::TimedOut => ResumedBy::Timeout,
+            EscalationStatus::Canceled => ResumedBy::Canceled,
+            _ => ResumedBy::AdminResolution,
+        };
+        let outcome = payload["outcome"].as_str().unwrap_or_default().to_owned();
+        self.leave_pause(&interrupt, "wait", by, &outcome);
+        self.resume_flow(Resume::Value(Some(payload)))
+    }
+
+    /// What a wait for the escalation returns.
+    pub(super) fn resolution_payload(&self, escalation: &Escalation) -> Value {
+        let queued = self.session.queued_inbound();
+        match (&escalation.resolution, escalation.status) {
+            (Some(done), _) => {
+                let mut payload = json!({
+                    "outcome": "resolved",
+                    "escalationId": escalation.id,
+                    "approved": done.approved,
+                    "resolvedBy": done.resolved_by,
+                    "resolvedAt": done.resolved_at.rfc3339(),
+                    "queuedInbound": queued,
+                });
+                if let Some(message) = &done.message {
+                    payload["message"] = json!(message);
+                }
+                if let Some(data) = &done.action_data {
+                    payload["actionData"] = data.clone();
+                }
+                payload
+            }
+            (None, EscalationStatus::Canceled) => json!({
+                "outcome": "canceled", "approved": false, "escalationId": escalation.id,
+                "reason": "canceled",
+            }),
+            (None, _) => json!({
+                "outcome": "timed_out", "timedOut": true, "approved": false,
+                "escalationId": escalation.id, "at": self.now.rfc3339(), "queuedInbound": queued,
+            }),
+        }
+    }
+
+    /// The deadline of an escalation passed, also of one that no flow waits for.
+    pub(super) fn time_out_escalation(&mut self, id: &EscalationId) {
+        let due = self.session.escalations.get(id);
+        let due = due.is_some_and(|e| e.is_open() && e.deadline.is_some_and(|at| at <= self.now));
+        if due {
+            self.close_as_timed_out(id);
+            self.queue_delivery(id);
+        }
+    }
+
+    pub(super) fn close_as_timed_out(&mut self, id: &EscalationId) {
+        let open = self.session.escalations.get(id).filter(|e| e.is_open());
+        if let Some(deadline) = open.map(|e| e.deadline.unwrap_or(self.now)) {
+            self.emit(Body::EscalationTimedOut {
+                escalation_id: id.clone(),
+                deadline,
+            });
+        }
+    }
+}
+
+impl Session {
+    /// The interrupt of the flow that waits for this escalation.
+    pub(super) fn waits_for(&self, id: &EscalationId) -> Option<InterruptId> {
+        match self.flow.as_ref()?.pause.as_ref()? {
+            FlowPause::Wait {
+                interrupt_id,
+                escalation_id: Some(escalation),
+                ..
+            } if escalation == id => Some(interrupt_id.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn open_escalation_of(&self, run: &RunId) -> Option<&Escalation> {
+        let mut all = self.escalations.values();
+        all.find(|e| e.is_open() && e.flow_run_id.as_ref() == Some(run))
+    }
+
+    /// A person's answer is pending, so that nothing else may start.
+    pub(super) fn has_open_interrupt(&self) -> bool {
+        let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
+        pause.is_some_and(FlowPause::is_interrupt) || self.attached_escalation().is_some()
+    }
+
+    /// Messages that wait for the end of the pause, as the flow sees them.
+    pub(super) fn queued_inbound(&self) -> Value {
+        let queued = self.queued.iter().map(|queued| {
+            let message = &queued.message;
+            json!({
+                "messageId": message.message_id,
+                "text": message.body,
+                "receivedAt": message.received_at.rfc3339(),
+            })
+        });
+        queued.collect()
+    }
+}
+
+fn repeats(done: &EscalationResolution, decision: &EscalationDecision, actor: &str) -> bool {
+    done.resolved_by == actor
+        && done.approved == decision.approved
+        && done.message == decision.message
+        && done.action_data == decision.action_data
+}
+
+fn closed(escalation: &Escalation) -> ClosedEscalation {
+    let resolution = escalation.resolution.as_ref();
+    ClosedEscalation {
+        decided_by: resolution.map(|r| r.resolved_by.clone()),
+        decided_at: resolution.map(|r| r.resolved_at),
+        outcome: match resolution {
+            Some(done) if done.approved => "approved",
+            Some(_) => "rejected",
+            None => escalation.status.as_str(),
+        },
+    }
+}

@@ -1,0 +1,187 @@
+//! Escalations: who decides, what the user may do meanwhile, deadlines.
+
+use super::flows::route_on_start;
+use super::harness::{Code, TestSession, code, done, effect, text_of};
+use crate::session::{Resume, SessionRefusal};
+use serde_json::{Value, json};
+use tandem_record::conversation::{EscalationStatus, SessionEventBody as Body};
+
+/// The refund sample of the specification, for amounts that need a review.
+fn refund() -> Code {
+    code(|step, with, _| match step {
+        0 => effect(json!({"type": "ask", "key": "amount", "text": "What refund amount?"})),
+        1 => effect(json!({
+            "type": "interrupt.escalate", "mode": "async_resolution",
+            "reason": "High refund amount requires review", "priority": "high",
+            "metadata": {"amount": text_of(with)},
+        })),
+        2 => effect(json!({
+            "type": "interrupt.wait", "waitFor": "admin_resolution", "timeoutSeconds": 86_400,
+        })),
+        3 => {
+            let Resume::Value(Some(resolution)) = with else {
+                panic!("a resolution is a value: {with:?}");
+            };
+            let text = match resolution["approved"] == json!(true) {
+                true => format!("approved, {} queued", queued(resolution)),
+                false => "Refund not approved.".to_owned(),
+            };
+            effect(json!({"type": "say", "text": text}))
+        }
+        _ => done(),
+    })
+}
+
+fn queued(resolution: &Value) -> usize {
+    resolution["queuedInbound"].as_array().map_or(0, Vec::len)
+}
+
+fn waiting_desk(hitl: Value) -> TestSession {
+    let config = json!({"beforeLLM": {"$fn": true}, "hitl": hitl});
+    let mut desk = TestSession::new(config, &[("refund", refund())]);
+    route_on_start(&mut desk);
+    desk.say("start refund");
+    desk.say("700");
+    assert_eq!(desk.paused_on(), Some("admin_resolution"));
+    assert_eq!(desk.state().hitl_mode(), Some("pending_admin_resolution"));
+    desk
+}
+
+/// Z-76, Z-77, Z-83
+#[test]
+fn resolution_resumes_the_flow_that_waits() {
+    let mut desk = waiting_desk(json!({}));
+    desk.resolve(true, "ana").expect("open");
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("approved, 0 queued")
+    );
+    assert_eq!(desk.state().hitl_mode(), None);
+}
+
+/// Z-152
+#[test]
+fn first_resolution_wins_and_repeating_it_is_harmless() {
+    let mut desk = waiting_desk(json!({}));
+    desk.resolve(true, "ana").expect("open");
+    let escalation = desk.state().escalations().next().expect("one").id.clone();
+    let sent = desk.sent.len();
+    let again = |desk: &mut TestSession, approved, by: &str| {
+        let decision = tandem_record::conversation::EscalationDecision {
+            approved,
+            message: None,
+            action_data: None,
+            claimed_by: None,
+        };
+        let request = tandem_record::conversation::AdminRequest::Resolve {
+            escalation: Some(escalation.clone()),
+            decision,
+        };
+        let actor = tandem_record::conversation::AdminActor {
+            id: by.to_owned(),
+            role: None,
+            channel: "ui_api".to_owned(),
+            metadata: None,
+        };
+        desk.command(tandem_record::conversation::SessionCommand::Act { actor, request })
+    };
+    assert!(again(&mut desk, true, "ana").is_ok());
+    match again(&mut desk, false, "ben") {
+        Err(SessionRefusal::AlreadyResolved(closed)) => {
+            assert_eq!(closed.decided_by.as_deref(), Some("ana"));
+        }
+        other => panic!("{other:?}"),
+    }
+    desk.perform_all();
+    assert_eq!(desk.sent.len(), sent);
+}
+
+/// Z-82, Z-84
+#[test]
+fn deadline_refuses_and_a_late_decision_conflicts() {
+    let mut desk = waiting_desk(json!({}));
+    desk.wait_seconds(86_401);
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("Refund not approved.")
+    );
+    let escalation = desk.state().escalations().next().expect("one");
+    assert_eq!(escalation.status, EscalationStatus::TimedOut);
+    assert_eq!(
+        desk.resolve(true, "ana"),
+        Err(SessionRefusal::EscalationNotFound)
+    );
+}
+
+/// Z-33
+#[test]
+fn message_meanwhile_is_stored_or_acknowledged() {
+    let mut desk = waiting_desk(json!({"asyncPendingPolicy": {"behavior": "noop"}}));
+    assert!(desk.say("any news?").is_empty());
+    let mut desk = waiting_desk(json!({"asyncPendingPolicy": {"ackText": "Still looking."}}));
+    assert_eq!(desk.say("any news?"), ["Still looking."]);
+    assert!(desk.model_calls.is_empty());
+    assert_eq!(desk.paused_on(), Some("admin_resolution"));
+}
+
+/// Z-34
+#[test]
+fn queued_messages_come_with_the_resolution_and_are_replayed_in_order() {
+    let mut desk = waiting_desk(json!({"asyncPendingPolicy": {"behavior": "queue"}}));
+    desk.say("first");
+    desk.say("second");
+    desk.resolve(true, "ana").expect("open");
+    let sent = &desk.sent[desk.sent.len() - 3..];
+    assert_eq!(sent, ["approved, 2 queued", "model speaks", "model speaks"]);
+    let asked: Vec<String> = desk.model_calls.iter().map(last_text).collect();
+    assert_eq!(asked, ["first", "second"]);
+}
+
+fn last_text(work: &tandem_record::conversation::SessionWork) -> String {
+    match work {
+        tandem_record::conversation::SessionWork::Model { messages, .. } => messages
+            .last()
+            .map(|m| m.content.clone())
+            .unwrap_or_default(),
+        other => panic!("{other:?} is no model call"),
+    }
+}
+
+/// Z-32, Z-119
+#[test]
+fn hook_cannot_start_a_flow_while_a_decision_is_pending() {
+    let mut desk = waiting_desk(json!({}));
+    assert!(desk.say("start refund").is_empty());
+    assert_eq!(desk.failures("beforeLLM"), ["hitl_active"]);
+    assert_eq!(desk.paused_on(), Some("admin_resolution"));
+}
+
+/// Z-15
+#[test]
+fn ending_the_session_cancels_the_escalation() {
+    let mut desk = waiting_desk(json!({}));
+    desk.say("/reset");
+    let escalation = desk.state().escalations().next().expect("one");
+    assert_eq!(escalation.status, EscalationStatus::Canceled);
+    assert!(desk.state().required_timers(&desk.agent).is_empty());
+}
+
+/// Z-81
+#[test]
+fn escalation_without_admins_ends_the_flow() {
+    let config = json!({"beforeLLM": {"$fn": true}, "adminAuth": null});
+    let mut desk = TestSession::new(config, &[("refund", refund())]);
+    route_on_start(&mut desk);
+    desk.say("start refund");
+    desk.say("700");
+    assert_eq!(
+        desk.flow_ends(),
+        [Some("escalation_unavailable".to_owned())]
+    );
+    assert!(
+        !desk
+            .events
+            .iter()
+            .any(|e| matches!(e, Body::EscalationCreated(_)))
+    );
+}

@@ -1,0 +1,383 @@
+//! A session with its agent, its clock and programs written as Rust closures. Every decision is
+//! checked: folding its events over the state before gives the state after.
+
+use crate::agent::{AgentSpec, LoadedFlow};
+use crate::session::{
+    ProgramStep, Programs, Resume, Session, SessionContext, SessionDecision, SessionRefusal,
+    SessionUndecided, decide, start,
+};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use tandem_record::conversation::{
+    AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
+    EscalationDecision, FlowRecord, FlowStart, InboundMessage, SessionCommand,
+    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
+};
+use tandem_record::{EffectId, Owner, RunId, TenantId, Timestamp};
+use tandem_schema::{MAX_WORK, Meter};
+
+/// One step of a flow's code: from what it is handed to what it does next.
+pub(super) type Code = Rc<dyn Fn(usize, &Resume, &Value) -> ProgramStep>;
+
+#[derive(Default)]
+struct TestPrograms {
+    code: BTreeMap<String, Code>,
+    running: BTreeMap<RunId, (Code, usize, Value)>,
+}
+
+impl Programs for TestPrograms {
+    fn start(&mut self, start: &FlowStart, _now: Timestamp) -> ProgramStep {
+        let code = self.code[start.flow_id.as_str()].clone();
+        let input = start.input.clone().unwrap_or_default();
+        let step = code(0, &Resume::Value(None), &input);
+        self.running.insert(start.run_id.clone(), (code, 0, input));
+        step
+    }
+
+    fn resume(
+        &mut self,
+        run: &RunId,
+        with: Resume,
+        _inbound: Option<&Value>,
+        _now: Timestamp,
+    ) -> Option<ProgramStep> {
+        let (code, at, input) = self.running.get_mut(run)?;
+        *at += 1;
+        Some(code(*at, &with, input))
+    }
+
+    fn close(&mut self, run: &RunId) -> Vec<Value> {
+        self.running.remove(run);
+        Vec::new()
+    }
+}
+
+pub(super) struct TestSession {
+    pub(super) agent: AgentSpec,
+    programs: RefCell<TestPrograms>,
+    pub(super) session: Option<Session>,
+    pub(super) now: Timestamp,
+    pub(super) events: Vec<Body>,
+    pub(super) journal: Vec<(RunId, FlowRecord)>,
+    outbox: VecDeque<(EffectId, SessionWork)>,
+    pub(super) sent: Vec<String>,
+    /// Answers of functions of the agent, by path.
+    pub(super) functions: BTreeMap<String, Box<dyn Fn(&CodeCall) -> CodeOutcome>>,
+    pub(super) answers: VecDeque<Result<ChatAnswer, CodeError>>,
+    pub(super) model_calls: Vec<SessionWork>,
+    pub(super) tool_calls: Vec<(EffectId, String, Value)>,
+    /// Stop before performing work of these names.
+    pub(super) held: Vec<&'static str>,
+    messages: u32,
+}
+
+impl TestSession {
+    pub(super) fn new(config: Value, flows: &[(&str, Code)]) -> Self {
+        let mut fields = json!({"prompt": "You are the desk.", "adminAuth": {
+            "tokens": [], "chat": [], "roles": {}}});
+        let given = config.as_object().expect("an object").clone();
+        fields.as_object_mut().expect("an object").extend(given);
+        let loaded: Vec<LoadedFlow> = flows
+            .iter()
+            .map(|(id, _)| LoadedFlow {
+                flow_id: (*id).to_owned(),
+                version: "v1".to_owned(),
+                ..LoadedFlow::default()
+            })
+            .collect();
+        let agent = AgentSpec::compile("demo", &fields, &loaded).expect("a valid agent");
+        let mut programs = TestPrograms::default();
+        for (id, code) in flows {
+            programs.code.insert((*id).to_owned(), code.clone());
+        }
+        Self {
+            agent,
+            programs: RefCell::new(programs),
+            session: None,
+            now: Timestamp(1_800_000_000_000),
+            events: Vec::new(),
+            journal: Vec::new(),
+            outbox: VecDeque::new(),
+            sent: Vec::new(),
+            functions: BTreeMap::new(),
+            answers: VecDeque::new(),
+            model_calls: Vec::new(),
+            tool_calls: Vec::new(),
+            held: Vec::new(),
+            messages: 0,
+        }
+    }
+
+    /// Sends a message and performs all work. Returns the texts that were sent for it.
+    pub(super) fn say(&mut self, text: &str) -> Vec<String> {
+        let before = self.sent.len();
+        self.receive(text);
+        self.perform_all();
+        self.sent[before..].to_vec()
+    }
+
+    /// Accepts a message without processing it.
+    pub(super) fn receive(&mut self, text: &str) {
+        self.messages += 1;
+        let message = InboundMessage {
+            message_id: format!("m-{}", self.messages).into(),
+            from: "u1".to_owned(),
+            body: text.to_owned(),
+            kind: None,
+            sender_profile: None,
+            media: None,
+            received_at: self.now,
+        };
+        let message = Box::new(message);
+        if self.session.is_some() {
+            self.command(SessionCommand::Receive { message })
+                .expect("accepted");
+            return;
+        }
+        let decision = {
+            let (meter, programs) = (Meter::with_limit(MAX_WORK), &self.programs);
+            let context = SessionContext {
+                now: self.now,
+                agent: &self.agent,
+                programs,
+                work: &meter,
+            };
+            start(first(), *message, &context).expect("a session starts")
+        };
+        self.take(None, decision);
+    }
+
+    pub(super) fn command(
+        &mut self,
+        command: SessionCommand,
+    ) -> Result<SessionReply, SessionRefusal> {
+        let before = self.session.clone().expect("a session");
+        let decision = {
+            let (meter, programs) = (Meter::with_limit(MAX_WORK), &self.programs);
+            let context = SessionContext {
+                now: self.now,
+                agent: &self.agent,
+                programs,
+                work: &meter,
+            };
+            decide(&before, &command, &context)
+        };
+        match decision {
+            Ok(decision) => Ok(self.take(Some(before), decision)),
+            Err(SessionUndecided::Refused(refusal)) => Err(refusal),
+            Err(SessionUndecided::Needs(need)) => panic!("unexpected need {need:?}"),
+        }
+    }
+
+    fn take(&mut self, before: Option<Session>, decision: SessionDecision) -> SessionReply {
+        let mut folded = before;
+        for event in &decision.events {
+            match &mut folded {
+                Some(session) => session.evolve(event),
+                None => {
+                    let Body::SessionStarted(start) = &event.event.body else {
+                        panic!("the first event starts the session");
+                    };
+                    folded = Some(Session::new((**start).clone(), event.at));
+                }
+            }
+        }
+        assert_eq!(
+            folded.as_ref(),
+            Some(&decision.after),
+            "fold and decision agree"
+        );
+        self.events
+            .extend(decision.events.into_iter().map(|e| e.event.body));
+        self.journal.extend(decision.journal);
+        self.outbox.extend(decision.work);
+        self.session = Some(decision.after);
+        decision.reply
+    }
+
+    pub(super) fn perform_all(&mut self) {
+        while let Some(at) = self
+            .outbox
+            .iter()
+            .position(|(_, work)| !self.held.contains(&work.name()))
+        {
+            let (effect, work) = self.outbox.remove(at).expect("it is there");
+            let outcome = Box::new(self.perform(&effect, work));
+            self.command(SessionCommand::FinishWork { effect, outcome })
+                .expect("never refused");
+        }
+    }
+
+    fn perform(&mut self, effect: &EffectId, work: SessionWork) -> WorkOutcome {
+        match work {
+            SessionWork::Continue => WorkOutcome::Continue,
+            SessionWork::Code(call) => WorkOutcome::Code(match self.functions.get(&call.path) {
+                Some(function) => function(&call),
+                None => CodeOutcome::default(),
+            }),
+            work @ SessionWork::Model { .. } => {
+                self.model_calls.push(work);
+                let answer = self.answers.pop_front();
+                let default = ChatAnswer {
+                    text: Some("model speaks".to_owned()),
+                    ..ChatAnswer::default()
+                };
+                WorkOutcome::Model(answer.unwrap_or(Ok(default)))
+            }
+            SessionWork::Tool { name, args } => {
+                let path = format!("tools.{name}");
+                let call = CodeCall {
+                    path: path.clone(),
+                    args: vec![args.clone()],
+                    timeout_ms: 0,
+                };
+                self.tool_calls.push((effect.clone(), name, args));
+                WorkOutcome::Tool(match self.functions.get(&path) {
+                    Some(function) => function(&call),
+                    None => value(json!({"ok": true})),
+                })
+            }
+            SessionWork::Send(request) => {
+                self.sent.push(request.text);
+                WorkOutcome::Sent(Ok(None))
+            }
+        }
+    }
+
+    /// Moves the clock and fires what is due, in order of time.
+    pub(super) fn wait_seconds(&mut self, seconds: u64) {
+        self.now = self.now.plus_ms(seconds * 1_000);
+        loop {
+            let session = self.session.as_ref().expect("a session");
+            let timers = session.required_timers(&self.agent);
+            let due = timers.into_iter().filter(|(_, due)| *due <= self.now);
+            let Some((timer, _)) = due.min_by_key(|(_, due)| *due) else {
+                return;
+            };
+            self.fire(timer);
+            self.perform_all();
+        }
+    }
+
+    pub(super) fn fire(&mut self, timer: SessionTimer) {
+        self.command(SessionCommand::FireTimer(timer))
+            .expect("never refused");
+    }
+
+    pub(super) fn resolve(
+        &mut self,
+        approved: bool,
+        by: &str,
+    ) -> Result<SessionReply, SessionRefusal> {
+        let decision = EscalationDecision {
+            approved,
+            message: None,
+            action_data: None,
+            claimed_by: None,
+        };
+        let request = AdminRequest::Resolve {
+            escalation: None,
+            decision,
+        };
+        let actor = AdminActor {
+            id: by.to_owned(),
+            role: None,
+            channel: "ui_api".to_owned(),
+            metadata: None,
+        };
+        let reply = self.command(SessionCommand::Act { actor, request });
+        self.perform_all();
+        reply
+    }
+
+    pub(super) fn state(&self) -> &Session {
+        self.session.as_ref().expect("a session")
+    }
+
+    pub(super) fn paused_on(&self) -> Option<&'static str> {
+        Some(self.state().flow()?.pause()?.name())
+    }
+
+    /// Reasons of ended flows, in order.
+    pub(super) fn flow_ends(&self) -> Vec<Option<String>> {
+        let ends = self.events.iter().filter_map(|event| match event {
+            Body::FlowEnded { reason } => Some(reason.clone()),
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    pub(super) fn failures(&self, stage: &str) -> Vec<String> {
+        let failures = self.events.iter().filter_map(|event| match event {
+            Body::ResponseFailed { stage: at, reason } if at == stage => Some(reason.clone()),
+            _ => None,
+        });
+        failures.collect()
+    }
+}
+
+fn first() -> SessionStart {
+    SessionStart {
+        session_id: "s-1".into(),
+        agent_id: "demo".into(),
+        owner: Owner {
+            tenant: TenantId::from("default"),
+            workspace: None,
+            principal: None,
+        },
+        user: ChatUser {
+            id: "usr-1".into(),
+            external_user_id: "u1".to_owned(),
+            display_name: "Ada".to_owned(),
+            name_is_chosen: false,
+            tags: Vec::new(),
+            preferences: Value::Null,
+        },
+        transport: "loopback".to_owned(),
+        address: "u1".to_owned(),
+        welcome: None,
+    }
+}
+
+/// Code that returned a value.
+pub(super) fn value(value: Value) -> CodeOutcome {
+    CodeOutcome {
+        value: Some(value),
+        ..CodeOutcome::default()
+    }
+}
+
+/// Code that failed.
+pub(super) fn failed(code: &str, message: &str) -> CodeOutcome {
+    CodeOutcome {
+        error: Some(CodeError {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        }),
+        ..CodeOutcome::default()
+    }
+}
+
+pub(super) fn code(step: impl Fn(usize, &Resume, &Value) -> ProgramStep + 'static) -> Code {
+    Rc::new(step)
+}
+
+pub(super) fn effect(effect: Value) -> ProgramStep {
+    ProgramStep::Yielded(effect)
+}
+
+pub(super) fn done() -> ProgramStep {
+    ProgramStep::Returned(Value::Null)
+}
+
+/// The text a program was handed.
+pub(super) fn text_of(with: &Resume) -> String {
+    match with {
+        Resume::Value(Some(Value::String(text))) => text.clone(),
+        Resume::Value(Some(other)) => other.to_string(),
+        Resume::Throw(error) => error.code.clone(),
+        other => format!("{other:?}"),
+    }
+}

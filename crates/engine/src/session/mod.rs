@@ -1,0 +1,56 @@
+//! Conversations: who may speak in a session, what a message means, and what follows from it.
+//!
+//! Owns: the session machine (`state.rs`, `evolve.rs`, `decide.rs` and the steps of a turn), reading
+//! answers to confirmations, commands, the rights of admins, rates of senders. Running the code of a
+//! flow is part of a decision ([`Programs`]): the code is a function of its journal.
+//!
+//! Does not know transports, models or stores: they are work a decision requests.
+//!
+//! Invariants:
+//! - Turns of a session run one at a time, in the order in which their causes were committed.
+//! - A turn waits for at most one piece of work, which is in the log before it is attempted.
+//! - What a flow is handed is in its journal before the commit.
+//! - The work for one message is bounded: only its first characters are looked at.
+//! - Authorization fails closed: what is not known is denied.
+
+pub mod admin_auth;
+mod command_args;
+mod command_gate;
+pub mod command_line;
+pub mod confirm;
+mod context_data;
+mod decide;
+mod draft;
+mod drive_flow;
+mod escalations;
+mod evolve;
+mod flow_effects;
+mod gate;
+mod hook_decision;
+mod host_calls;
+mod keywords;
+mod language;
+mod lifetime;
+mod model_loop;
+mod normalize;
+mod program;
+mod rate;
+mod respond;
+mod scalar;
+mod state;
+mod turn;
+
+pub use context_data::{RESERVED_PREFIX, inbound};
+pub use decide::{SessionRefusal, SessionUndecided, decide, start};
+pub use draft::{SessionContext, SessionDecision, SessionNeed};
+pub use host_calls::check_key;
+pub use keywords::{KeywordList, KeywordMatch, Keywords};
+pub use language::Language;
+pub use program::{ProgramStep, Programs, Resume};
+pub use rate::{RateWindow, SenderRates};
+pub use state::{ActiveFlow, Session, Turn};
+
+#[cfg(test)]
+mod machine_tests;
+#[cfg(test)]
+mod tests;

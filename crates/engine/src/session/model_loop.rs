@@ -1,0 +1,298 @@
+//! The path without a flow: model, tools, model again, and the answer. Also the choice of a flow by
+//! the model.
+
+use super::draft::Draft;
+use super::turn::Next;
+use crate::agent::{FlowRouter, RouterFallback};
+use serde_json::Value;
+use tandem_record::FlowId;
+use tandem_record::conversation::{
+    CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeOutcome, FlowOrigin,
+    MessageRole, ModelPurpose, RouterReason, SessionEnd, SessionEventBody as Body, SessionWork,
+    WorkPurpose,
+};
+use tandem_schema::{MAX_WORK, Meter};
+
+/// Messages a routing call sees before the current one.
+const ROUTER_MEMORY: usize = 6;
+
+impl Draft<'_> {
+    pub(super) fn call_model(&mut self) -> Next {
+        let (agent, turn) = (self.cx.agent, self.turn());
+        if turn.cause.message().is_none() {
+            return Next::DONE;
+        }
+        let shown = agent.limits.max_working_memory.max(1);
+        let mut messages = self.remembered(shown);
+        if matches!(
+            turn.cause,
+            tandem_record::conversation::TurnCause::QueueReplay { .. }
+        ) {
+            // It was remembered when it arrived; now it is what the model answers.
+            messages.push(ChatMessage::new(ChatRole::User, turn.text()));
+        }
+        messages.extend(turn.exchange.iter().cloned());
+        let tools = match turn.tool_rounds < agent.limits.max_tool_iterations {
+            true => self.offered_tools(),
+            false => Vec::new(),
+        };
+        let purpose = ModelPurpose::Chat;
+        let work = SessionWork::Model {
+            purpose,
+            messages,
+            tools,
+        };
+        self.request(WorkPurpose::Model { purpose }, work);
+        Next::Wait
+    }
+
+    /// The last messages, oldest first.
+    fn remembered(&self, count: usize) -> Vec<ChatMessage> {
+        let memory = &self.session.memory;
+        let skipped = memory.len().saturating_sub(count);
+        let shown = memory.iter().skip(skipped);
+        shown
+            .map(|message| {
+                let role = match message.role {
+                    MessageRole::User => ChatRole::User,
+                    MessageRole::Assistant => ChatRole::Assistant,
+                };
+                ChatMessage::new(role, &message.text)
+            })
+            .collect()
+    }
+
+    fn offered_tools(&self) -> Vec<String> {
+        let agent = self.cx.agent;
+        let tools = agent.tools.iter().map(|tool| tool.name.clone());
+        let is_free = self.session.flow.is_none() && self.session.hitl_mode().is_none();
+        let flows = agent.flows.values().filter(|_| is_free);
+        let flows = flows.filter_map(|flow| flow.tool.as_ref().map(|tool| tool.alias.clone()));
+        tools.chain(flows).collect()
+    }
+
+    pub(super) fn use_answer(&mut self, answer: &ChatAnswer) -> Next {
+        let offered = self.turn().tool_rounds <= self.cx.agent.limits.max_tool_iterations;
+        if !answer.tool_calls.is_empty() && offered {
+            return self.next_tool_call();
+        }
+        self.finish_answer(answer)
+    }
+
+    /// Makes the next call the model asked for, or calls the model again.
+    fn next_tool_call(&mut self) -> Next {
+        loop {
+            let Some(call) = self.turn().tool_calls.front().cloned() else {
+                return Next::Classic;
+            };
+            if let Some(flow) = self.flow_of_alias(&call.name) {
+                match self.start_flow_tool(&flow, &call) {
+                    Some(next) => return next,
+                    None => continue,
+                }
+            }
+            match self.check_tool(&call.name, &call.args) {
+                Ok(()) => {
+                    let work = SessionWork::Tool {
+                        name: call.name.clone(),
+                        args: call.args.clone(),
+                    };
+                    self.request(WorkPurpose::LoopTool { call }, work);
+                    return Next::Wait;
+                }
+                Err(error) => {
+                    let content = match error.code.as_str() {
+                        "invalid_args" => invalid_params(&call.name, &error.message),
+                        _ => format!("Tool {} failed: {}", call.name, error.message),
+                    };
+                    self.answer_tool(&call, content, true);
+                }
+            }
+        }
+    }
+
+    fn flow_of_alias(&self, name: &str) -> Option<FlowId> {
+        let mut flows = self.cx.agent.flows.values();
+        let flow = flows.find(|flow| flow.tool.as_ref().is_some_and(|tool| tool.alias == name))?;
+        Some(FlowId::from(flow.flow_id.as_str()))
+    }
+
+    /// The model chose a flow. Calls after it are not made.
+    fn start_flow_tool(&mut self, flow: &FlowId, call: &ChatToolCall) -> Option<Next> {
+        if let Err(problem) = self.check_flow_input(flow, Some(&call.args)) {
+            let content = invalid_params(&call.name, &problem);
+            self.answer_tool(call, content, true);
+            return None;
+        }
+        let others = self.turn().tool_calls.iter().skip(1);
+        let second = others.filter(|other| self.flow_of_alias(&other.name).is_some());
+        for _ in 0..second.count() {
+            self.emit(Body::FlowStartRefused {
+                reason: "another flow was chosen in the same answer".to_owned(),
+            });
+        }
+        self.start_flow(flow, Some(call.args.clone()), FlowOrigin::Tool)
+    }
+
+    fn answer_tool(&mut self, call: &ChatToolCall, content: String, failed: bool) {
+        self.emit(Body::ToolAnswered {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            content,
+            failed,
+        });
+    }
+
+    pub(super) fn finish_loop_tool(&mut self, call: &ChatToolCall, done: &CodeOutcome) -> Next {
+        let (content, failed) = match &done.error {
+            Some(error) => (
+                format!("Tool {} failed: {}", call.name, error.message),
+                true,
+            ),
+            None => match &done.value {
+                Some(Value::String(text)) => (text.clone(), false),
+                Some(value) => (value.to_string(), false),
+                None => ("null".to_owned(), false),
+            },
+        };
+        self.answer_tool(call, content, failed);
+        self.next_tool_call()
+    }
+
+    /// The model's answer is the response, or names a flow.
+    fn finish_answer(&mut self, answer: &ChatAnswer) -> Next {
+        let Some(schema) = &self.cx.agent.output_schema else {
+            let text = answer.text.clone().unwrap_or_default();
+            return self.respond(&text, CandidateOrigin::Classic, None);
+        };
+        let Some(output) = structured_of(answer) else {
+            return self.fail_turn("model", "the model's answer is not the object it should be");
+        };
+        let errors = schema.errors(&output, &Meter::with_limit(MAX_WORK));
+        if !errors.is_empty() {
+            return self.fail_turn("model", &errors.join("; "));
+        }
+        if let Some(next) = self.flow_by_field(&output) {
+            return next;
+        }
+        if output.get("sessionEnded").and_then(Value::as_bool) == Some(true) {
+            self.emit(Body::SessionEndRequested {
+                reason: SessionEnd::Agent,
+            });
+        }
+        let reply = output
+            .get("reply")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let reply = reply.to_owned();
+        self.respond(&reply, CandidateOrigin::Classic, Some(output))
+    }
+
+    /// The flow that a field of the structured answer names.
+    fn flow_by_field(&mut self, output: &Value) -> Option<Next> {
+        let Some(FlowRouter::SchemaFlow { field, fallback }) = &self.cx.agent.flow_router else {
+            return None;
+        };
+        let named = output.get(field.as_str()).and_then(Value::as_str);
+        let known = named.filter(|name| self.cx.agent.flows.contains_key(*name));
+        let (flow, reason, used) = match (known, named, fallback) {
+            (Some(flow), _, _) => (Some(flow.to_owned()), RouterReason::Selected, false),
+            (None, Some(_), RouterFallback::Flow(flow)) => {
+                (Some(flow.clone()), RouterReason::UnknownFlow, true)
+            }
+            (None, None, RouterFallback::Flow(flow)) => {
+                (Some(flow.clone()), RouterReason::Missing, true)
+            }
+            (None, Some(_), RouterFallback::Classic) => (None, RouterReason::UnknownFlow, true),
+            (None, None, RouterFallback::Classic) => (None, RouterReason::Missing, true),
+        };
+        self.emit(Body::RouterDecided {
+            mode: "schema_flow".to_owned(),
+            flow: named.map(str::to_owned),
+            confidence: None,
+            reason,
+            fallback_used: used,
+        });
+        self.start_flow(
+            &FlowId::from(flow?),
+            Some(output.clone()),
+            FlowOrigin::Router,
+        )
+    }
+
+    /// What a routing call sees: the task, the flows, the last messages, the text.
+    pub(super) fn router_messages(&self, prompt: &str) -> Vec<ChatMessage> {
+        let mut task = format!("{prompt}\n\nFlows:");
+        for (id, flow) in &self.cx.agent.flows {
+            task.push_str("\n- ");
+            task.push_str(id);
+            if let Some(description) = &flow.description {
+                task.push_str(": ");
+                task.push_str(description);
+            }
+        }
+        let mut messages = vec![ChatMessage::new(ChatRole::System, task)];
+        // The current text is the last of the remembered ones.
+        messages.extend(self.remembered(ROUTER_MEMORY + 1));
+        messages
+    }
+
+    /// Uses the answer of the routing call; `None` when the call failed.
+    pub(super) fn use_route(&mut self, answer: Option<&ChatAnswer>) -> Next {
+        let Some(FlowRouter::Detector {
+            min_confidence,
+            fallback,
+            output_schema,
+            ..
+        }) = &self.cx.agent.flow_router
+        else {
+            return Next::Classic;
+        };
+        let output = answer.and_then(structured_of);
+        let fits = |output: &Value| {
+            let errors = output_schema
+                .as_ref()
+                .map(|s| s.errors(output, &Meter::with_limit(MAX_WORK)));
+            errors.is_none_or(|errors| errors.is_empty())
+        };
+        let output = output.filter(fits);
+        let named = output.as_ref().and_then(|o| o.get("flow")?.as_str());
+        let confidence = output.as_ref().and_then(|o| o.get("confidence")?.as_f64());
+        let reason = match named {
+            None if output.is_none() => RouterReason::ParseError,
+            None => RouterReason::Missing,
+            Some(name) if !self.cx.agent.flows.contains_key(name) => RouterReason::UnknownFlow,
+            Some(_) if min_confidence.is_some_and(|min| confidence.is_none_or(|c| c < min)) => {
+                RouterReason::LowConfidence
+            }
+            Some(_) => RouterReason::Selected,
+        };
+        let selected = reason == RouterReason::Selected;
+        let chosen = match fallback {
+            _ if selected => named.map(str::to_owned),
+            RouterFallback::Flow(flow) => Some(flow.clone()),
+            RouterFallback::Classic => None,
+        };
+        self.emit(Body::RouterDecided {
+            mode: "detector".to_owned(),
+            flow: named.map(str::to_owned),
+            confidence,
+            reason,
+            fallback_used: !selected,
+        });
+        let flow = chosen.map(FlowId::from);
+        let started = flow.and_then(|flow| self.start_flow(&flow, None, FlowOrigin::Router));
+        started.unwrap_or(Next::Classic)
+    }
+}
+
+fn invalid_params(tool: &str, problem: &str) -> String {
+    format!("Invalid tool params for {tool}: {problem}")
+}
+
+/// The object of an answer: given as one, or written as JSON.
+pub(super) fn structured_of(answer: &ChatAnswer) -> Option<Value> {
+    let given = answer.structured.clone();
+    let written = || serde_json::from_str(answer.text.as_ref()?).ok();
+    given.or_else(written).filter(|value| !value.is_null())
+}

@@ -1,0 +1,51 @@
+//! The code of flows as the machine sees it: a function from recorded results to the next effect.
+
+use crate::flow::FlowError;
+use serde_json::Value;
+use tandem_record::conversation::{FlowFailure, FlowStart};
+use tandem_record::{RunId, Timestamp};
+
+/// What the code is handed to go on with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resume {
+    /// The result of the last effect; `None` is undefined.
+    Value(Option<Value>),
+    /// An error is thrown where the code waits.
+    Throw(FlowError),
+    /// The result of a context call.
+    Host(Result<Option<Value>, FlowError>),
+}
+
+/// What the code does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProgramStep {
+    /// It yielded a value, which should be an effect.
+    Yielded(Value),
+    /// It awaits a context call that is not an effect.
+    HostCall {
+        name: String,
+        args: Vec<Value>,
+    },
+    Returned(Value),
+    Failed(FlowFailure),
+}
+
+/// The programs of flow runs. An implementation keeps them parked between decisions; a decision
+/// that is not committed must drop every program it resumed.
+pub trait Programs {
+    /// Starts the code of a new run up to its first step.
+    fn start(&mut self, start: &FlowStart, now: Timestamp) -> ProgramStep;
+
+    /// Goes on with a parked program; `None` when it is not loaded.
+    fn resume(
+        &mut self,
+        run: &RunId,
+        with: Resume,
+        inbound: Option<&Value>,
+        now: Timestamp,
+    ) -> Option<ProgramStep>;
+
+    /// Ends a program so that its `finally` blocks run. Returns what it yielded meanwhile, which
+    /// nobody performs.
+    fn close(&mut self, run: &RunId) -> Vec<Value>;
+}

@@ -1,0 +1,275 @@
+//! The steps of a turn, in the order the kernel promises: command, hook, active flow, router, flow or
+//! model, response.
+
+use super::draft::Draft;
+use super::state::Turn;
+use crate::agent::FlowRouter;
+use crate::flow::FlowError;
+use serde_json::{Value, json};
+use tandem_record::conversation::{
+    CandidateOrigin, CodeCall, FlowOrigin, HookStage, ModelPurpose, RequestedWork, ResponseSource,
+    SessionEventBody as Body, SessionWork, Trigger, TurnCause, TurnOutcome, WorkOutcome,
+    WorkPurpose,
+};
+
+/// Where a turn goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Next {
+    Command,
+    BeforeLlm,
+    /// The flow that waits, if there is one; else the router.
+    Gate,
+    Router,
+    Classic,
+    /// Nothing is left but to end the turn.
+    Finish(TurnOutcome),
+    /// The turn waits for work it requested.
+    Wait,
+}
+
+impl Next {
+    pub(super) const DONE: Self = Self::Finish(TurnOutcome::Processed);
+}
+
+impl Draft<'_> {
+    /// Starts the next turn and runs it as far as it goes.
+    pub(super) fn run_turn(&mut self) {
+        let Some(next) = self.session.waiting.front() else {
+            return;
+        };
+        let trigger = next.cause.trigger();
+        let message = next.cause.message();
+        let is_command = trigger == Trigger::Inbound
+            && message.is_some_and(|m| super::command_line::CommandLine::parse(&m.body).is_some());
+        let remembered = trigger == Trigger::Inbound && !is_command;
+        self.emit(Body::TurnStarted {
+            trigger,
+            message_ids: message.map(|m| m.message_id.clone()).into_iter().collect(),
+            remembered,
+        });
+        self.greet();
+        let first = match self.turn().cause.clone() {
+            TurnCause::Message { .. } => Next::Command,
+            TurnCause::QueueReplay { .. } => Next::BeforeLlm,
+            TurnCause::Deadline { interrupt } => self.pass_deadline(&interrupt),
+            TurnCause::EscalationClosed { escalation } => self.deliver_resolution(&escalation),
+            TurnCause::StartFlow { flow, input } => self.start_requested_flow(&flow, input),
+        };
+        self.advance(first);
+    }
+
+    pub(super) fn turn(&self) -> &Turn {
+        self.session.turn.as_ref().expect("a turn is under way")
+    }
+
+    pub(super) fn advance(&mut self, mut next: Next) {
+        loop {
+            if self.needs_program.is_some() {
+                return;
+            }
+            next = match next {
+                Next::Command => self.command_gate(),
+                Next::BeforeLlm => self.before_llm(),
+                Next::Gate => self.gate(),
+                Next::Router => self.route(),
+                Next::Classic => self.call_model(),
+                Next::Finish(outcome) => return self.end_turn(outcome),
+                Next::Wait => return,
+            };
+        }
+    }
+
+    /// Uses the outcome of the work the turn waited for.
+    pub(super) fn use_outcome(&mut self, work: &RequestedWork, outcome: &WorkOutcome) -> Next {
+        match (&work.purpose, outcome) {
+            (WorkPurpose::Command { name }, WorkOutcome::Code(done)) => {
+                self.finish_command(name, done)
+            }
+            (WorkPurpose::BeforeLlm, WorkOutcome::Code(done)) => self.decide_before_llm(done),
+            (WorkPurpose::Candidate { candidate }, WorkOutcome::Code(done)) => {
+                self.decide_candidate(candidate.clone(), done)
+            }
+            (WorkPurpose::Model { purpose }, WorkOutcome::Model(answer)) => match answer {
+                Ok(answer) => {
+                    self.emit(Body::ModelAnswered {
+                        purpose: *purpose,
+                        answer: Box::new(answer.clone()),
+                    });
+                    match purpose {
+                        ModelPurpose::Router => self.use_route(Some(answer)),
+                        ModelPurpose::Chat => self.use_answer(answer),
+                        ModelPurpose::Extract => self.use_extraction(Some(answer)),
+                    }
+                }
+                Err(error) => {
+                    self.emit(Body::ModelFailed {
+                        purpose: *purpose,
+                        error: error.clone(),
+                    });
+                    match purpose {
+                        ModelPurpose::Router => self.use_route(None),
+                        ModelPurpose::Extract => self.use_extraction(None),
+                        ModelPurpose::Chat => self.fail_turn("model", &error.message),
+                    }
+                }
+            },
+            (WorkPurpose::LoopTool { call }, WorkOutcome::Tool(done)) => {
+                self.finish_loop_tool(call, done)
+            }
+            (WorkPurpose::FlowTool, WorkOutcome::Tool(done)) => self.finish_flow_tool(done),
+            // The performer answers in the kind of the work; anything else is a fault of the host
+            // and must not leave the session stuck.
+            _ => self.fail_turn("runtime", "the work ended with an outcome of another kind"),
+        }
+    }
+
+    /// The turn cannot be answered. The session stays usable.
+    pub(super) fn fail_turn(&mut self, stage: &str, reason: &str) -> Next {
+        self.emit(Body::ResponseFailed {
+            stage: stage.to_owned(),
+            reason: reason.to_owned(),
+        });
+        let text = self.cx.agent.texts.fallback_reply.clone();
+        let next = self.respond(&text, CandidateOrigin::Fallback, None);
+        match next {
+            Next::Finish(_) => Next::Finish(TurnOutcome::Failed {
+                reason: reason.to_owned(),
+            }),
+            other => other,
+        }
+    }
+
+    fn greet(&mut self) {
+        let Some(text) = self.session.start.welcome.clone() else {
+            return;
+        };
+        if self.turn().number == 1 {
+            let to = self.session.start.address.clone();
+            self.send_side_message(&to, &text);
+        }
+    }
+
+    fn before_llm(&mut self) -> Next {
+        if !self.cx.agent.hooks.before_llm {
+            return Next::Gate;
+        }
+        let turn = self.turn();
+        let (number, trigger, text) = (turn.number, turn.trigger(), turn.text().to_owned());
+        let message = turn.cause.message().map(super::context_data::inbound);
+        let flow = self.session.flow.as_ref();
+        let active = flow.map(
+            |flow| json!({"flowId": flow.flow, "pausedOn": flow.pause.as_ref().map(|p| p.name())}),
+        );
+        let mut input = json!({
+            "requestId": self.session.request_id(number),
+            "turnId": self.session.turn_id(number),
+            "trigger": trigger,
+            "text": text,
+            "hitlState": self.session.hitl_mode().unwrap_or("none"),
+        });
+        let fields = input.as_object_mut().expect("an object was built");
+        fields.extend(message.map(|m| ("inbound".to_owned(), m)));
+        fields.extend(active.map(|a| ("activeFlow".to_owned(), a)));
+        let call = CodeCall {
+            path: "beforeLLM".to_owned(),
+            args: vec![input],
+            timeout_ms: self.cx.agent.timeouts.hook_ms,
+        };
+        self.request(WorkPurpose::BeforeLlm, SessionWork::Code(call));
+        Next::Wait
+    }
+
+    pub(super) fn report_hook_failure(&mut self, stage: HookStage, reason: &str) {
+        self.emit(Body::ResponseFailed {
+            stage: stage.as_str().to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn decide_before_llm(&mut self, done: &tandem_record::conversation::CodeOutcome) -> Next {
+        use super::hook_decision::BeforeLlm;
+        let read = match &done.error {
+            Some(error) => Err(error.message.clone()),
+            None => BeforeLlm::read(done.value.as_ref()),
+        };
+        let decision = match read {
+            Ok(decision) => decision,
+            Err(reason) => {
+                self.report_hook_failure(HookStage::BeforeLlm, &reason);
+                BeforeLlm::Continue
+            }
+        };
+        let decision = self.admit_route(decision);
+        self.emit(Body::HookDecided {
+            stage: HookStage::BeforeLlm,
+            decision: decision.to_json(),
+        });
+        match decision {
+            BeforeLlm::Continue => Next::Gate,
+            BeforeLlm::End { reason } => Next::Finish(TurnOutcome::EndedByPolicy { reason }),
+            BeforeLlm::SkipLlm { draft, structured } => {
+                let reply = structured.as_ref().and_then(|s| s.get("reply")?.as_str());
+                let text = draft.or(reply.map(str::to_owned)).unwrap_or_default();
+                self.respond_from(
+                    ResponseSource::ShortCircuit,
+                    &text,
+                    CandidateOrigin::Draft,
+                    structured,
+                )
+            }
+            BeforeLlm::RouteFlow { flow, input } => {
+                if self.session.flow.is_some() {
+                    self.end_flow(Some("preempted"), true);
+                }
+                let started = self.start_flow(&flow, input, FlowOrigin::BeforeLlm);
+                started.unwrap_or(Next::Router)
+            }
+        }
+    }
+
+    /// A hook may not start a flow over an open question, or one that does not exist.
+    fn admit_route(
+        &mut self,
+        decision: super::hook_decision::BeforeLlm,
+    ) -> super::hook_decision::BeforeLlm {
+        use super::hook_decision::BeforeLlm;
+        let BeforeLlm::RouteFlow { flow, .. } = &decision else {
+            return decision;
+        };
+        let reason = if self.session.has_open_interrupt() {
+            "hitl_active"
+        } else if !self.cx.agent.flows.contains_key(flow.as_str()) {
+            "unknown_flow"
+        } else {
+            return decision;
+        };
+        self.report_hook_failure(HookStage::BeforeLlm, reason);
+        BeforeLlm::Continue
+    }
+
+    fn route(&mut self) -> Next {
+        let routes = matches!(
+            self.turn().trigger(),
+            Trigger::Inbound | Trigger::QueueReplay
+        );
+        match &self.cx.agent.flow_router {
+            Some(FlowRouter::Detector { prompt, .. }) if routes => {
+                let messages = self.router_messages(prompt);
+                let work = SessionWork::Model {
+                    purpose: ModelPurpose::Router,
+                    messages,
+                    tools: Vec::new(),
+                };
+                let purpose = ModelPurpose::Router;
+                self.request(WorkPurpose::Model { purpose }, work);
+                Next::Wait
+            }
+            _ => Next::Classic,
+        }
+    }
+
+    /// A result that a flow gets for an effect, as the journal has it.
+    pub(super) fn error_json(error: &FlowError) -> Value {
+        serde_json::to_value(error).unwrap_or(Value::Null)
+    }
+}

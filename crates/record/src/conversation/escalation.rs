@@ -1,0 +1,103 @@
+//! Requests for a person.
+
+use crate::{EscalationId, FlowId, InterruptId, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EscalationMode {
+    AsyncResolution,
+    LiveTakeover,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EscalationPriority {
+    Low,
+    #[default]
+    Normal,
+    High,
+    Critical,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EscalationStatus {
+    Open,
+    Resolved,
+    TimedOut,
+    Canceled,
+}
+
+impl EscalationStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Resolved => "resolved",
+            Self::TimedOut => "timed_out",
+            Self::Canceled => "canceled",
+        }
+    }
+}
+
+/// A request for an admin's decision, from its creation to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Escalation {
+    pub id: EscalationId,
+    pub mode: EscalationMode,
+    pub reason: String,
+    pub priority: EscalationPriority,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_id: Option<FlowId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_run_id: Option<RunId>,
+    /// The author's own id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    pub status: EscalationStatus,
+    /// Its flow has ended: its resolution resumes nothing.
+    pub detached: bool,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<EscalationResolution>,
+    /// The interrupt of the wait for it, while a flow waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_id: Option<InterruptId>,
+}
+
+impl Escalation {
+    pub fn is_open(&self) -> bool {
+        self.status == EscalationStatus::Open
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EscalationResolution {
+    pub approved: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_data: Option<Value>,
+    /// The actor the agent's rules resolved.
+    pub resolved_by: String,
+    /// Whom the caller named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_by: Option<String>,
+    pub resolved_at: Timestamp,
+    pub channel: String,
+}
+
+/// How an escalation was closed, for somebody who decides too late.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClosedEscalation {
+    pub decided_by: Option<String>,
+    pub decided_at: Option<Timestamp>,
+    pub outcome: &'static str,
+}

@@ -1,0 +1,38 @@
+//! What is stored of conversations: the events of a session, the commands it takes, and the work it
+//! requests from outside.
+//!
+//! Field names of events are those of the conversational surface, in camelCase, so that a reader of
+//! a stored event and a reader of a sent one see the same words.
+
+mod candidate;
+mod command;
+mod escalation;
+mod flow_control;
+mod journal;
+mod message;
+mod session_event;
+mod turn;
+mod turn_work;
+
+pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
+pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
+pub use escalation::{
+    ClosedEscalation, Escalation, EscalationMode, EscalationPriority, EscalationResolution,
+    EscalationStatus,
+};
+pub use flow_control::{
+    ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ResumedBy, WaitFor,
+};
+pub use journal::{FlowRecord, FlowStart};
+pub use message::{
+    AdminActor, Author, ChatUser, InboundMessage, LedgerMessage, MessageRole, SenderProfile,
+};
+pub use session_event::{
+    AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionEvent, SessionEventBody,
+    SessionStart, Trigger, TurnOutcome,
+};
+pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
+pub use turn_work::{
+    ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome,
+    ModelPurpose, SendRequest, SessionWork, SideMessage, WorkOutcome,
+};

@@ -1,0 +1,168 @@
+//! Work that a session requests from outside: calls of the agent's code, of its model and tools, and
+//! messages to send. It is an outbox entry before it is attempted.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One outbox entry of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "k", rename_all = "snake_case")]
+pub enum SessionWork {
+    /// Go on with the turn, or start the next one.
+    Continue,
+    /// Call a function of the agent.
+    Code(CodeCall),
+    /// Call the agent's model. The prompt is rendered when the call is made.
+    Model {
+        purpose: ModelPurpose,
+        messages: Vec<ChatMessage>,
+        /// Names of the tools to offer; empty for none.
+        tools: Vec<String>,
+    },
+    /// Call a tool.
+    Tool {
+        name: String,
+        args: Value,
+    },
+    Send(SendRequest),
+}
+
+impl SessionWork {
+    /// A short stable name for metrics and rows.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Continue => "session.continue",
+            Self::Code(_) => "session.code",
+            Self::Model { .. } => "session.model",
+            Self::Tool { .. } => "session.tool",
+            Self::Send(_) => "session.send",
+        }
+    }
+}
+
+/// A function of the agent's code and its arguments. The context is built from the session when the
+/// function is called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodeCall {
+    /// Where the function is in the agent's configuration: `beforeLLM`, `commands.note.handler`.
+    pub path: String,
+    pub args: Vec<Value>,
+    pub timeout_ms: u64,
+}
+
+/// What a call of code did, all recorded by the step that made it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CodeOutcome {
+    /// The returned value, if it returned.
+    #[serde(default)]
+    pub value: Option<Value>,
+    /// Why it did not return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<CodeError>,
+    /// Session keys it set, or deleted when `None`, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kv: Vec<(String, Option<Value>)>,
+    /// Texts it sent, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub side_messages: Vec<SideMessage>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end_session: bool,
+}
+
+/// Why a call of code gave no value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodeError {
+    /// `not_found`, `invalid_args`, `failed`, `timeout` or `outcome_unknown`.
+    pub code: String,
+    pub message: String,
+}
+
+/// A text that code sent beside the response.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideMessage {
+    pub to: String,
+    pub text: String,
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelPurpose {
+    Chat,
+    Router,
+    /// Reads a structured answer out of a reply.
+    Extract,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChatRole {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// One message of a model call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatMessage {
+    pub role: ChatRole,
+    pub content: String,
+    /// The calls an assistant message asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ChatToolCall>,
+    /// The call a tool message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+}
+
+impl ChatMessage {
+    pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatToolCall {
+    pub id: String,
+    pub name: String,
+    pub args: Value,
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatAnswer {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The object, when structured output was asked for and given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ChatToolCall>,
+}
+
+/// A text to hand to a transport. The effect's id is its key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SendRequest {
+    pub transport: String,
+    pub to: String,
+    pub text: String,
+}
+
+/// How a piece of work ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorkOutcome {
+    Continue,
+    Code(CodeOutcome),
+    Model(Result<ChatAnswer, CodeError>),
+    Tool(CodeOutcome),
+    /// The transport took the message, or refused it for good.
+    Sent(Result<Option<String>, CodeError>),
+}
