@@ -8,20 +8,17 @@ use crate::stream_cache::StreamSlot;
 use crate::submit::{MAX_CONFLICTS, SubmitError};
 use crate::transaction::Transaction;
 use std::sync::Arc;
+use tandem_engine::machine::Machine;
 use tandem_record::StreamId;
 use tandem_store::{Conflict, Error, Fault, IdempotencyRecord};
 
 /// What is asked of a machine, given how it stands. `None`: nothing.
-pub(crate) type CommandFn<'a, M> = dyn Fn(&M) -> Result<Option<<M as tandem_engine::machine::Machine>::Command>, SubmitError>
-    + Send
-    + Sync
-    + 'a;
+pub(crate) type CommandFn<'a, M> =
+    dyn Fn(&M) -> Result<Option<<M as Machine>::Command>, SubmitError> + Send + Sync + 'a;
 
 /// The records to store with a reply: the response to a request, or the id of a received message.
-pub type RecordsFn<'a, M> = dyn Fn(&<M as tandem_engine::machine::Machine>::Reply) -> Vec<IdempotencyRecord>
-    + Send
-    + Sync
-    + 'a;
+pub type RecordsFn<'a, M> =
+    dyn Fn(&<M as Machine>::Reply) -> Vec<IdempotencyRecord> + Send + Sync + 'a;
 
 /// How a command is submitted.
 pub(crate) struct Submission<'a, M: DrivenMachine> {
@@ -108,7 +105,7 @@ impl Runtime {
                 Err(SubmitError::Refused(_)) if self.is_behind(&current).await? => continue,
                 Err(SubmitError::Refused(refusal)) => {
                     slot.machine = Some(current);
-                    return Err(refusal.into());
+                    return Err(self.redacted_refusal(refusal).into());
                 }
                 Err(other) => return Err(other),
             };
