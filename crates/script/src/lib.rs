@@ -49,7 +49,7 @@ pub use flow::{FlowInstance, FlowStart, FlowStep, ParkedCallStep};
 pub use function_call::Argument;
 pub use host_call::{CallId, HostCall};
 pub use limits::ScriptLimits;
-pub use load::{AgentModule, LoadedFlow, load};
+pub use load::{AgentModule, FlowModule, load};
 pub use load_error::LoadError;
 pub use realm::{LogLine, Surroundings};
 pub use source_set::{DETERMINISM_VERSION, FlowLocation, ModuleSource, SourceSet};

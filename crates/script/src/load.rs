@@ -35,15 +35,15 @@ pub struct AgentModule {
     /// As [`AgentRealm::config`] gives it. Absent when a file of the agent is broken.
     pub config: Option<Value>,
     pub code: Option<AgentCode>,
-    pub flows: Vec<LoadedFlow>,
-    /// The sources of the flows, by [`LoadedFlow::version`].
+    pub flows: Vec<FlowModule>,
+    /// The sources of the flows, by [`FlowModule::version`].
     pub sources: BTreeMap<String, Arc<SourceSet>>,
     pub errors: Vec<LoadError>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LoadedFlow {
+pub struct FlowModule {
     pub flow_id: String,
     pub file: String,
     /// Hash of its source set (Z-214).
@@ -313,7 +313,7 @@ impl AgentLoader<'_> {
         let version = set.hash();
         for (flow_id, location, flow) in found {
             set.flows.insert(flow_id.clone(), location);
-            self.module.flows.push(LoadedFlow {
+            self.module.flows.push(FlowModule {
                 flow_id,
                 file: file.to_owned(),
                 version: version.clone(),

@@ -1,6 +1,6 @@
 //! What code sees of a session: `ctx.user`, `ctx.session`, `ctx.inbound`, and the reserved keys.
 
-use super::state::{Session, Turn};
+use super::state::{ChatSession, Turn};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::Object;
@@ -29,7 +29,7 @@ pub fn inbound(message: &InboundMessage) -> Value {
     value
 }
 
-impl Session {
+impl ChatSession {
     /// What does not change while a flow runs.
     pub(super) fn flow_context(&self, turn: &Turn) -> Object {
         let mut context = self.code_context();

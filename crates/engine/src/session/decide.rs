@@ -1,7 +1,7 @@
 //! Which rule answers which command.
 
 use super::draft::{Draft, SessionContext, SessionDecision, SessionNeed, continue_id};
-use super::state::Session;
+use super::state::ChatSession;
 use tandem_record::conversation::{
     AdminRequest, ClosedEscalation, CodeOutcome, InboundMessage, SessionCommand, SessionEnd,
     SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, WorkOutcome,
@@ -52,12 +52,12 @@ type Decided = Result<SessionDecision, SessionUndecided>;
 
 /// Starts a session with its first message.
 pub fn start(start: SessionStart, message: InboundMessage, cx: &SessionContext<'_>) -> Decided {
-    let session = Session::new(start.clone(), cx.now);
+    let session = ChatSession::new(start.clone(), cx.now);
     let first = Body::SessionStarted(Box::new(start));
     accept(Draft::begin(session, first, cx), message)
 }
 
-pub fn decide(session: &Session, command: &SessionCommand, cx: &SessionContext<'_>) -> Decided {
+pub fn decide(session: &ChatSession, command: &SessionCommand, cx: &SessionContext<'_>) -> Decided {
     let mut draft = Draft::new(session.clone(), cx);
     match command {
         SessionCommand::Receive { message } => {

@@ -2,7 +2,7 @@
 //! drafted, the work it requests, and the records it adds to journals of flow runs.
 
 use super::program::Programs;
-use super::state::Session;
+use super::state::ChatSession;
 use crate::agent::AgentSpec;
 use std::cell::RefCell;
 use tandem_record::conversation::{
@@ -32,11 +32,11 @@ pub struct SessionDecision {
     /// [`FlowRecord::Started`].
     pub journal: Vec<(RunId, FlowRecord)>,
     pub reply: SessionReply,
-    pub after: Session,
+    pub after: ChatSession,
 }
 
 pub(super) struct Draft<'a> {
-    pub(super) session: Session,
+    pub(super) session: ChatSession,
     pub(super) cx: &'a SessionContext<'a>,
     pub(super) now: Timestamp,
     /// Who acts, if an admin does.
@@ -49,7 +49,7 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(session: Session, cx: &'a SessionContext<'a>) -> Self {
+    pub(super) fn new(session: ChatSession, cx: &'a SessionContext<'a>) -> Self {
         Self {
             // If the clock stepped back, the times in the log must not.
             now: cx.now.max(session.last_at),
@@ -65,7 +65,7 @@ impl<'a> Draft<'a> {
 
     /// The draft of a new session: its first event is appended without folding.
     pub(super) fn begin(
-        session: Session,
+        session: ChatSession,
         first: SessionEventBody,
         cx: &'a SessionContext<'a>,
     ) -> Self {
@@ -190,7 +190,7 @@ impl<'a> Draft<'a> {
 }
 
 /// The outbox entry that starts a turn.
-pub(super) fn continue_id(session: &Session, turn: u64) -> EffectId {
+pub(super) fn continue_id(session: &ChatSession, turn: u64) -> EffectId {
     EffectId::from(format!("{}:turn:{turn}", session.id()))
 }
 

@@ -10,7 +10,7 @@ use crate::flow::{FlowEffect, FlowError, fingerprint};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_record::conversation::{
-    CandidateOrigin, FlowFailure, FlowOrigin, FlowRecord, FlowRef, FlowStart,
+    CandidateOrigin, FlowFailure, FlowOrigin, FlowRecord, FlowRef, FlowRunStart,
     SessionEventBody as Body,
 };
 use tandem_record::{FlowId, RunId};
@@ -56,7 +56,7 @@ impl Draft<'_> {
                 version: version.clone(),
             },
         );
-        let start = FlowStart {
+        let start = FlowRunStart {
             run_id: run.clone(),
             agent_id: self.session.start.agent_id.clone(),
             flow_id: flow_id.clone(),

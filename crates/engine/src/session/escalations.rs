@@ -3,11 +3,11 @@
 use super::decide::SessionRefusal;
 use super::draft::Draft;
 use super::program::Resume;
-use super::state::Session;
+use super::state::ChatSession;
 use super::turn::Next;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    ClosedEscalation, Escalation, EscalationDecision, EscalationResolution, EscalationStatus,
+    ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution, EscalationStatus,
     FlowPause, ResumedBy, SessionEventBody as Body, SessionReply, TurnCause,
 };
 use tandem_record::{EscalationId, InterruptId, RunId};
@@ -58,7 +58,7 @@ impl Draft<'_> {
     fn addressed_escalation(
         &self,
         id: Option<&EscalationId>,
-    ) -> Result<Escalation, SessionRefusal> {
+    ) -> Result<EscalationRecord, SessionRefusal> {
         if let Some(id) = id {
             let known = self.session.escalations.get(id).cloned();
             return known.ok_or(SessionRefusal::EscalationNotFound);
@@ -66,7 +66,8 @@ impl Draft<'_> {
         if let Some(attached) = self.session.attached_escalation() {
             return Ok(attached.clone());
         }
-        let open: Vec<&Escalation> = self.session.escalations().filter(|e| e.is_open()).collect();
+        let open: Vec<&EscalationRecord> =
+            self.session.escalations().filter(|e| e.is_open()).collect();
         match open.as_slice() {
             [] => Err(SessionRefusal::EscalationNotFound),
             [one] => Ok((*one).clone()),
@@ -108,7 +109,7 @@ impl Draft<'_> {
     }
 
     /// What a wait for the escalation returns.
-    pub(super) fn resolution_payload(&self, escalation: &Escalation) -> Value {
+    pub(super) fn resolution_payload(&self, escalation: &EscalationRecord) -> Value {
         let queued = self.session.queued_inbound();
         match (&escalation.resolution, escalation.status) {
             (Some(done), _) => {
@@ -160,7 +161,7 @@ impl Draft<'_> {
     }
 }
 
-impl Session {
+impl ChatSession {
     /// The interrupt of the flow that waits for this escalation.
     pub(super) fn waits_for(&self, id: &EscalationId) -> Option<InterruptId> {
         match self.flow.as_ref()?.pause.as_ref()? {
@@ -173,7 +174,7 @@ impl Session {
         }
     }
 
-    pub(super) fn open_escalation_of(&self, run: &RunId) -> Option<&Escalation> {
+    pub(super) fn open_escalation_of(&self, run: &RunId) -> Option<&EscalationRecord> {
         let mut all = self.escalations.values();
         all.find(|e| e.is_open() && e.flow_run_id.as_ref() == Some(run))
     }
@@ -205,7 +206,7 @@ fn repeats(done: &EscalationResolution, decision: &EscalationDecision, actor: &s
         && done.action_data == decision.action_data
 }
 
-fn closed(escalation: &Escalation) -> ClosedEscalation {
+fn closed(escalation: &EscalationRecord) -> ClosedEscalation {
     let resolution = escalation.resolution.as_ref();
     ClosedEscalation {
         decided_by: resolution.map(|r| r.resolved_by.clone()),

@@ -1,12 +1,12 @@
 //! Folds events into a session. Never fails and never appends.
 
-use super::state::{ActiveFlow, ConsumedOutcome, Session, Turn, WaitingTurn};
+use super::state::{ActiveFlow, ChatSession, ConsumedOutcome, Turn, WaitingTurn};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
     ChatMessage, ChatRole, EscalationStatus, FlowPause, HookStage, InboundMessage, LedgerMessage,
     MessageRole, ModelPurpose, QueuedMessage, ResponseSource, ResumedBy, SessionEvent,
-    SessionEventBody as Body, SessionStart, Trigger, TurnCause, WorkPurpose,
+    SessionEventBody as Body, SessionStart, TurnCause, TurnTrigger, WorkPurpose,
 };
 use tandem_record::{EscalationId, Recorded, Seq, Timestamp};
 
@@ -14,7 +14,7 @@ use tandem_record::{EscalationId, Recorded, Seq, Timestamp};
 /// a call shows.
 const MAX_MEMORY: usize = 1_000;
 
-impl Session {
+impl ChatSession {
     /// The session after its first event.
     pub(super) fn new(start: SessionStart, at: Timestamp) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Session {
                 });
                 if let Some(turn) = &mut self.turn {
                     turn.source = match turn.cause.trigger() {
-                        Trigger::Scheduled => ResponseSource::Scheduled,
+                        TurnTrigger::Scheduled => ResponseSource::Scheduled,
                         _ => ResponseSource::Flow,
                     };
                     turn.flow_id = Some(flow.flow_id.clone());

@@ -9,7 +9,7 @@ use crate::flow::effect::{ConfirmEffect, EscalateEffect, ToolErrorMode, WaitEffe
 use crate::flow::{FlowEffect, FlowError};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    CandidateOrigin, CodeError, CodeOutcome, Escalation, EscalationMode, EscalationStatus,
+    CandidateOrigin, CodeError, CodeOutcome, EscalationMode, EscalationRecord, EscalationStatus,
     FlowOrigin, FlowPause, FlowRecord, SessionEventBody as Body, SessionWork, WaitFor, WorkPurpose,
 };
 use tandem_record::{EffectId, EscalationId, FlowId, InterruptId, RunId};
@@ -208,7 +208,7 @@ impl Draft<'_> {
         };
         let timeout = escalate.timeout_ms.unwrap_or(defaults.timeout_ms);
         let ack = defaults.auto_ack_text.clone();
-        let escalation = Escalation {
+        let escalation = EscalationRecord {
             id: EscalationId::from(format!("esc-{run}-{step}")),
             mode,
             reason: escalate.reason,

@@ -2,7 +2,7 @@
 
 use super::decide::SessionRefusal;
 use super::draft::Draft;
-use super::state::{ConsumedOutcome, Session, Turn};
+use super::state::{ChatSession, ConsumedOutcome, Turn};
 use super::turn::Next;
 use crate::agent::AgentSpec;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use tandem_record::{FlowId, InterruptId, Timestamp};
 
 const MINUTE_MS: u64 = 60_000;
 
-impl Session {
+impl ChatSession {
     /// The timers the state requires.
     pub fn required_timers(&self, agent: &AgentSpec) -> BTreeMap<SessionTimer, Timestamp> {
         let mut timers = BTreeMap::new();

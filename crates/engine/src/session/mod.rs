@@ -48,7 +48,7 @@ pub use keywords::{KeywordList, KeywordMatch, Keywords};
 pub use language::Language;
 pub use program::{ProgramStep, Programs, Resume};
 pub use rate::{RateWindow, SenderRates};
-pub use state::{ActiveFlow, Session, Turn};
+pub use state::{ActiveFlow, ChatSession, Turn};
 
 #[cfg(test)]
 mod machine_tests;

@@ -2,7 +2,7 @@
 
 use crate::flow::FlowError;
 use serde_json::Value;
-use tandem_record::conversation::{FlowFailure, FlowStart};
+use tandem_record::conversation::{FlowFailure, FlowRunStart};
 use tandem_record::{RunId, Timestamp};
 
 /// What the code is handed to go on with.
@@ -34,7 +34,7 @@ pub enum ProgramStep {
 /// that is not committed must drop every program it resumed.
 pub trait Programs {
     /// Starts the code of a new run up to its first step.
-    fn start(&mut self, start: &FlowStart, now: Timestamp) -> ProgramStep;
+    fn start(&mut self, start: &FlowRunStart, now: Timestamp) -> ProgramStep;
 
     /// Goes on with a parked program; `None` when it is not loaded.
     fn resume(

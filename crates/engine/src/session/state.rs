@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    ChatMessage, ChatToolCall, CodeCall, Escalation, FlowPause, LedgerMessage, QueuedMessage,
-    RequestedWork, ResponseSource, SessionEnd, SessionStart, Trigger, TurnCause, WaitFor,
+    ChatMessage, ChatToolCall, CodeCall, EscalationRecord, FlowPause, LedgerMessage, QueuedMessage,
+    RequestedWork, ResponseSource, SessionEnd, SessionStart, TurnCause, TurnTrigger, WaitFor,
 };
 use tandem_record::{EffectId, EscalationId, FlowId, MessageId, RunId, Seq, Timestamp};
 
 /// One conversation of one user with one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Session {
+pub struct ChatSession {
     pub(super) head: Seq,
     pub(super) start: Box<SessionStart>,
     pub(super) started_at: Timestamp,
@@ -34,7 +34,7 @@ pub struct Session {
     pub(super) flow: Option<ActiveFlow>,
     /// How many flow runs were started: part of their ids.
     pub(super) flows_started: u64,
-    pub(super) escalations: BTreeMap<EscalationId, Escalation>,
+    pub(super) escalations: BTreeMap<EscalationId, EscalationRecord>,
     /// The escalation that the session's mode is about.
     pub(super) attached: Option<EscalationId>,
     /// Messages kept for the flow, or for replay when it ends.
@@ -129,7 +129,7 @@ pub(super) struct PendingReport {
     pub(super) call: CodeCall,
 }
 
-impl Session {
+impl ChatSession {
     pub fn id(&self) -> &tandem_record::SessionId {
         &self.start.session_id
     }
@@ -166,11 +166,11 @@ impl Session {
         self.memory.iter()
     }
 
-    pub fn escalation(&self, id: &EscalationId) -> Option<&Escalation> {
+    pub fn escalation(&self, id: &EscalationId) -> Option<&EscalationRecord> {
         self.escalations.get(id)
     }
 
-    pub fn escalations(&self) -> impl Iterator<Item = &Escalation> {
+    pub fn escalations(&self) -> impl Iterator<Item = &EscalationRecord> {
         self.escalations.values()
     }
 
@@ -196,7 +196,7 @@ impl Session {
     }
 
     /// The escalation that decides the session's mode, while it is open.
-    pub fn attached_escalation(&self) -> Option<&Escalation> {
+    pub fn attached_escalation(&self) -> Option<&EscalationRecord> {
         let id = self.attached.as_ref()?;
         self.escalations
             .get(id)
@@ -223,7 +223,7 @@ impl Turn {
         self.number
     }
 
-    pub fn trigger(&self) -> Trigger {
+    pub fn trigger(&self) -> TurnTrigger {
         self.cause.trigger()
     }
 

@@ -8,7 +8,7 @@ use crate::flow::FlowError;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     CandidateOrigin, CodeCall, FlowOrigin, HookStage, ModelPurpose, RequestedWork, ResponseSource,
-    SessionEventBody as Body, SessionWork, Trigger, TurnCause, TurnOutcome, WorkOutcome,
+    SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome, TurnTrigger, WorkOutcome,
     WorkPurpose,
 };
 
@@ -39,9 +39,9 @@ impl Draft<'_> {
         };
         let trigger = next.cause.trigger();
         let message = next.cause.message();
-        let is_command = trigger == Trigger::Inbound
+        let is_command = trigger == TurnTrigger::Inbound
             && message.is_some_and(|m| super::command_line::CommandLine::parse(&m.body).is_some());
-        let remembered = trigger == Trigger::Inbound && !is_command;
+        let remembered = trigger == TurnTrigger::Inbound && !is_command;
         self.emit(Body::TurnStarted {
             trigger,
             message_ids: message.map(|m| m.message_id.clone()).into_iter().collect(),
@@ -250,7 +250,7 @@ impl Draft<'_> {
     fn route(&mut self) -> Next {
         let routes = matches!(
             self.turn().trigger(),
-            Trigger::Inbound | Trigger::QueueReplay
+            TurnTrigger::Inbound | TurnTrigger::QueueReplay
         );
         match &self.cx.agent.flow_router {
             Some(FlowRouter::Detector { prompt, .. }) if routes => {

@@ -71,5 +71,5 @@ pub enum SessionReply {
     },
     /// Something changed, or nothing was left to do.
     Done,
-    Escalation(Box<super::Escalation>),
+    Escalation(Box<super::EscalationRecord>),
 }

@@ -44,7 +44,7 @@ impl EscalationStatus {
 /// A request for an admin's decision, from its creation to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Escalation {
+pub struct EscalationRecord {
     pub id: EscalationId,
     pub mode: EscalationMode,
     pub reason: String,
@@ -71,7 +71,7 @@ pub struct Escalation {
     pub interrupt_id: Option<InterruptId>,
 }
 
-impl Escalation {
+impl EscalationRecord {
     pub fn is_open(&self) -> bool {
         self.status == EscalationStatus::Open
     }

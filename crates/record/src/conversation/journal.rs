@@ -1,7 +1,7 @@
 //! The journal of a flow run: what its code asked for and what it was given, so that the code can be
 //! run again to the same place.
 
-use super::{FlowFailure, FlowOrigin, FlowPause, ResumedBy, Trigger};
+use super::{FlowFailure, FlowOrigin, FlowPause, ResumedBy, TurnTrigger};
 use crate::{AgentId, FlowId, InterruptId, Object, Owner, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// What a flow run begins with. All of it is visible to the code, so none of it may change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FlowStart {
+pub struct FlowRunStart {
     pub run_id: RunId,
     pub agent_id: AgentId,
     pub flow_id: FlowId,
@@ -36,11 +36,11 @@ pub struct FlowStart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "r", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum FlowRecord {
-    Started(Box<FlowStart>),
+    Started(Box<FlowRunStart>),
     /// A turn goes on with the run.
     Segment {
         turn: u64,
-        trigger: Trigger,
+        trigger: TurnTrigger,
         /// The message of the turn, as the code sees it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         inbound: Option<Value>,

@@ -17,19 +17,19 @@ mod turn_work;
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
 pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
 pub use escalation::{
-    ClosedEscalation, Escalation, EscalationMode, EscalationPriority, EscalationResolution,
+    ClosedEscalation, EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution,
     EscalationStatus,
 };
 pub use flow_control::{
     ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ResumedBy, WaitFor,
 };
-pub use journal::{FlowRecord, FlowStart};
+pub use journal::{FlowRecord, FlowRunStart};
 pub use message::{
     AdminActor, Author, ChatUser, InboundMessage, LedgerMessage, MessageRole, SenderProfile,
 };
 pub use session_event::{
     AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionEvent, SessionEventBody,
-    SessionStart, Trigger, TurnOutcome,
+    SessionStart, TurnOutcome, TurnTrigger,
 };
 pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{

@@ -1,9 +1,10 @@
 //! The events of a session. Past tense, append-only, enough to rebuild the session's whole state.
 
 use super::{
-    AdminActor, Candidate, ChatAnswer, ChatUser, CodeCall, CodeError, ConfirmOutcome, Escalation,
-    EscalationResolution, FlowFailure, FlowOrigin, FlowPause, FlowRef, InboundMessage,
-    LedgerMessage, ModelPurpose, RequestedWork, ResponseSource, ResumedBy, TurnCause, WaitFor,
+    AdminActor, Candidate, ChatAnswer, ChatUser, CodeCall, CodeError, ConfirmOutcome,
+    EscalationRecord, EscalationResolution, FlowFailure, FlowOrigin, FlowPause, FlowRef,
+    InboundMessage, LedgerMessage, ModelPurpose, RequestedWork, ResponseSource, ResumedBy,
+    TurnCause, WaitFor,
 };
 use crate::{
     AgentId, EffectId, EscalationId, FlowId, InterruptId, MessageId, Owner, SessionId, Timestamp,
@@ -45,7 +46,7 @@ pub struct SessionStart {
 /// Why a turn exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trigger {
+pub enum TurnTrigger {
     Inbound,
     Scheduled,
     Resolution,
@@ -141,7 +142,7 @@ pub enum SessionEventBody {
     },
     #[serde(rename_all = "camelCase")]
     TurnStarted {
-        trigger: Trigger,
+        trigger: TurnTrigger,
         /// The messages it answers, in order of arrival.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         message_ids: Vec<MessageId>,
@@ -314,7 +315,7 @@ pub enum SessionEventBody {
         /// Whether it counts against the number of reprompts.
         counted: bool,
     },
-    EscalationCreated(Box<Escalation>),
+    EscalationCreated(Box<EscalationRecord>),
     #[serde(rename_all = "camelCase")]
     EscalationResolved {
         escalation_id: EscalationId,

@@ -1,6 +1,6 @@
 //! Why a turn exists, and what a turn waits for.
 
-use super::{Candidate, ChatToolCall, InboundMessage, ModelPurpose, SessionWork, Trigger};
+use super::{Candidate, ChatToolCall, InboundMessage, ModelPurpose, SessionWork, TurnTrigger};
 use crate::{EffectId, EscalationId, FlowId, InterruptId, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,13 +25,13 @@ pub enum TurnCause {
 }
 
 impl TurnCause {
-    pub fn trigger(&self) -> Trigger {
+    pub fn trigger(&self) -> TurnTrigger {
         match self {
-            Self::Message { .. } => Trigger::Inbound,
-            Self::QueueReplay { .. } => Trigger::QueueReplay,
-            Self::Deadline { .. } => Trigger::Timer,
-            Self::EscalationClosed { .. } => Trigger::Resolution,
-            Self::StartFlow { .. } => Trigger::Admin,
+            Self::Message { .. } => TurnTrigger::Inbound,
+            Self::QueueReplay { .. } => TurnTrigger::QueueReplay,
+            Self::Deadline { .. } => TurnTrigger::Timer,
+            Self::EscalationClosed { .. } => TurnTrigger::Resolution,
+            Self::StartFlow { .. } => TurnTrigger::Admin,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::agent::{AgentSpec, LoadedFlow};
 use crate::session::{
-    ProgramStep, Programs, Resume, Session, SessionContext, SessionDecision, SessionRefusal,
+    ChatSession, ProgramStep, Programs, Resume, SessionContext, SessionDecision, SessionRefusal,
     SessionUndecided, decide, start,
 };
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tandem_record::conversation::{
     AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
-    EscalationDecision, FlowRecord, FlowStart, InboundMessage, SessionCommand,
+    EscalationDecision, FlowRecord, FlowRunStart, InboundMessage, SessionCommand,
     SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
 };
 use tandem_record::{EffectId, Owner, RunId, TenantId, Timestamp};
@@ -28,7 +28,7 @@ struct TestPrograms {
 }
 
 impl Programs for TestPrograms {
-    fn start(&mut self, start: &FlowStart, _now: Timestamp) -> ProgramStep {
+    fn start(&mut self, start: &FlowRunStart, _now: Timestamp) -> ProgramStep {
         let code = self.code[start.flow_id.as_str()].clone();
         let input = start.input.clone().unwrap_or_default();
         let step = code(0, &Resume::Value(None), &input);
@@ -57,7 +57,7 @@ impl Programs for TestPrograms {
 pub(super) struct TestSession {
     pub(super) agent: AgentSpec,
     programs: RefCell<TestPrograms>,
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<ChatSession>,
     pub(super) now: Timestamp,
     pub(super) events: Vec<Body>,
     pub(super) journal: Vec<(RunId, FlowRecord)>,
@@ -171,7 +171,7 @@ impl TestSession {
         }
     }
 
-    fn take(&mut self, before: Option<Session>, decision: SessionDecision) -> SessionReply {
+    fn take(&mut self, before: Option<ChatSession>, decision: SessionDecision) -> SessionReply {
         let mut folded = before;
         for event in &decision.events {
             match &mut folded {
@@ -180,7 +180,7 @@ impl TestSession {
                     let Body::SessionStarted(start) = &event.event.body else {
                         panic!("the first event starts the session");
                     };
-                    folded = Some(Session::new((**start).clone(), event.at));
+                    folded = Some(ChatSession::new((**start).clone(), event.at));
                 }
             }
         }
@@ -292,7 +292,7 @@ impl TestSession {
         reply
     }
 
-    pub(super) fn state(&self) -> &Session {
+    pub(super) fn state(&self) -> &ChatSession {
         self.session.as_ref().expect("a session")
     }
 

@@ -3,7 +3,7 @@
 use crate::agent::{AdminAuthSpec, AgentSpec};
 use crate::ids::hex;
 use crate::session::admin_auth::{
-    ResolvedActor, AdminSignals, AuthzDenial, ChatSignal, KeySignal, allows, authorize, can,
+    AdminSignals, AuthzDenial, ChatSignal, KeySignal, ResolvedActor, allows, authorize, can,
     resolve_actor,
 };
 use serde_json::{Value, json};
@@ -224,7 +224,11 @@ fn answers_of_code_are_read_closed() {
         json!({"id": long}),
         json!({"id": "ana", "role": 7}),
     ] {
-        assert_eq!(ResolvedActor::from_answer(&nobody, "ui_api"), None, "{nobody}");
+        assert_eq!(
+            ResolvedActor::from_answer(&nobody, "ui_api"),
+            None,
+            "{nobody}"
+        );
     }
     assert!(allows(&json!(true)));
     for answer in [
