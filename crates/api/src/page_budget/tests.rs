@@ -12,7 +12,7 @@ fn page_budget() -> PageBudget {
 }
 
 async fn respond(budget: &PageBudget, tenant: &TenantId, bytes: usize) -> Result<Response, u16> {
-    let build = || async move { Ok("x".repeat(bytes)) };
+    let build = || async move { Ok(vec![b'x'; bytes]) };
     let response = budget.respond(tenant, build).await;
     response.map_err(|problem| problem.status())
 }
