@@ -21,6 +21,9 @@ use tandem_schema::{MAX_WORK, Meter};
 /// One step of a flow's code: from what it is handed to what it does next.
 pub(super) type Code = Rc<dyn Fn(usize, &Resume, &Value) -> ProgramStep>;
 
+/// A function of the agent.
+pub(super) type Function = Box<dyn Fn(&CodeCall) -> CodeOutcome>;
+
 #[derive(Default)]
 struct TestPrograms {
     code: BTreeMap<String, Code>,
@@ -64,7 +67,7 @@ pub(super) struct TestSession {
     outbox: VecDeque<(EffectId, SessionWork)>,
     pub(super) sent: Vec<String>,
     /// Answers of functions of the agent, by path.
-    pub(super) functions: BTreeMap<String, Box<dyn Fn(&CodeCall) -> CodeOutcome>>,
+    pub(super) functions: BTreeMap<String, Function>,
     pub(super) answers: VecDeque<Result<ChatAnswer, CodeError>>,
     pub(super) model_calls: Vec<SessionWork>,
     pub(super) tool_calls: Vec<(EffectId, String, Value)>,
