@@ -53,8 +53,8 @@ pub(super) async fn act(sim: Arc<Simulation>, runtime: Runtime, mut rng: SmallRn
                 command(&sim, &runtime, &mut rng).await;
             }
             35..60 => command(&sim, &runtime, &mut rng).await,
-            60..65 => read(&sim, &runtime, &mut rng).await,
-            65..70 => forks::fork(&sim, &runtime, &mut rng).await,
+            65..70 if sim.shares_store => forks::fork(&sim, &runtime, &mut rng).await,
+            60..70 => read(&sim, &runtime, &mut rng).await,
             70..80 => people::answer(&sim, &runtime, &mut rng).await,
             80..84 => {
                 if let Some(run) = random_run(&runtime, &mut rng).await {
