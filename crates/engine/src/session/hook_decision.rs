@@ -33,10 +33,9 @@ pub(super) enum BeforeResponse {
 
 impl BeforeLlm {
     pub(super) fn read(value: Option<&Value>) -> Result<Self, String> {
-        let Some(action) = action(value)? else {
+        let Some((action, value)) = action(value)? else {
             return Ok(Self::Continue);
         };
-        let value = value.unwrap_or(&Value::Null);
         Ok(match action {
             "continue" => Self::Continue,
             "skip_llm" => Self::SkipLlm {
@@ -69,10 +68,9 @@ impl BeforeLlm {
 
 impl BeforeResponse {
     pub(super) fn read(value: Option<&Value>) -> Result<Self, String> {
-        let Some(action) = action(value)? else {
+        let Some((action, value)) = action(value)? else {
             return Ok(Self::Continue);
         };
-        let value = value.unwrap_or(&Value::Null);
         Ok(match action {
             "continue" => Self::Continue,
             "cancel" => Self::Cancel {
@@ -99,15 +97,15 @@ impl BeforeResponse {
     }
 }
 
-/// The action of a decision; `None` when the hook has nothing to say.
-fn action(value: Option<&Value>) -> Result<Option<&str>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(fields)) => match fields.get("action") {
-            Some(Value::String(action)) => Ok(Some(action)),
-            _ => Err("the hook answered an object without an action".to_owned()),
-        },
-        Some(_) => Err("the hook answered something that is not an object".to_owned()),
+/// The action of a decision with the decision itself; `None` when the hook has nothing to say.
+fn action(value: Option<&Value>) -> Result<Option<(&str, &Value)>, String> {
+    let Some(value) = value.filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    match (value.is_object(), value.get("action")) {
+        (true, Some(Value::String(action))) => Ok(Some((action, value))),
+        (true, _) => Err("the hook answered an object without an action".to_owned()),
+        (false, _) => Err("the hook answered something that is not an object".to_owned()),
     }
 }
 

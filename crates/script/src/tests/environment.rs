@@ -36,7 +36,7 @@ fn function_constructors_are_unreachable() {
 fn dynamic_import_is_limited_to_the_source_set() {
     let mut flow =
         flow("try { const n = 'fs'; await import(n); } catch (e) { yield ctx.say('refused'); }");
-    assert_eq!(said(flow.next(None)), "refused");
+    assert_eq!(say_text(flow.next(None)), "refused");
 }
 
 /// Z-207: every clock gives the time of the last record.
@@ -46,12 +46,15 @@ fn time_is_the_recorded_time() {
         "for (;;) yield ctx.say([Date.now(), new Date().getTime(), +new Date(Date())].join());",
     );
     assert_eq!(
-        said(flow.next(None)),
+        say_text(flow.next(None)),
         format!("{NOON_MS},{NOON_MS},{NOON_MS}")
     );
     flow.set_now(NOON_MS + 60_000);
     let later = NOON_MS + 60_000;
-    assert_eq!(said(flow.next(None)), format!("{later},{later},{later}"));
+    assert_eq!(
+        say_text(flow.next(None)),
+        format!("{later},{later},{later}")
+    );
 }
 
 /// Z-207: chance follows the seed.
@@ -71,7 +74,7 @@ fn chance_follows_the_seed() {
         };
         let mut run =
             FlowInstance::create(set.clone(), ScriptLimits::default(), &start).expect("a flow");
-        said(run.next(None))
+        say_text(run.next(None))
     };
     let first = text_of("one");
     assert_eq!(first, text_of("one"));

@@ -123,7 +123,7 @@ pub(super) fn effect(step: FlowStep) -> Value {
 }
 
 /// The text of a `say`.
-pub(super) fn said(step: FlowStep) -> String {
+pub(super) fn say_text(step: FlowStep) -> String {
     let effect = effect(step);
     assert_eq!(effect["type"], "say", "{effect}");
     effect["text"].as_str().expect("a text").to_owned()
@@ -139,7 +139,7 @@ pub(super) fn failure(step: FlowStep) -> (&'static str, String) {
 
 /// What a flow says that only says one text.
 pub(super) fn says(expression: &str) -> String {
-    said(
+    say_text(
         flow(&format!(
             "yield {{ type: 'say', text: String({expression}) }};"
         ))

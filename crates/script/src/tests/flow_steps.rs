@@ -32,7 +32,7 @@ fn answers_are_collected_by_key() {
          yield { type: 'say', text: ctx.answers.name };",
     );
     flow.next(None);
-    assert_eq!(said(flow.next(Some(&json!("Ana")))), "Ana");
+    assert_eq!(say_text(flow.next(Some(&json!("Ana")))), "Ana");
 }
 
 /// Z-47, Z-58: a thrown error has name, code, message and the fields of its kind; the flow may catch it.
@@ -47,7 +47,7 @@ fn errors_are_thrown_in_as_error_objects() {
     let mut error = ErrorData::new("FlowEffectError", "proxy_active", "there is a bridge");
     error.fields.insert("proxyId".to_owned(), json!("p1"));
     assert_eq!(
-        said(flow.throw(&error)),
+        say_text(flow.throw(&error)),
         "true,FlowEffectError,proxy_active,there is a bridge,p1"
     );
 }
@@ -98,10 +98,10 @@ fn only_objects_are_effects() {
     for _ in 0..7 {
         assert!(matches!(step, FlowStep::NotAnEffect { .. }), "{step:?}");
         let error = ErrorData::new("FlowEffectError", "bad_effect", "not an effect");
-        assert_eq!(said(flow.throw(&error)), "bad_effect");
+        assert_eq!(say_text(flow.throw(&error)), "bad_effect");
         step = flow.next(None);
     }
-    assert_eq!(said(step), "awaited");
+    assert_eq!(say_text(step), "awaited");
 }
 
 /// Z-63: closing runs `finally` blocks; what they yield is reported as ignored.
@@ -154,7 +154,7 @@ fn every_run_has_its_own_realm() {
     );
     for _ in 0..3 {
         let mut run = start(set.clone(), "main", json!({}), ScriptLimits::default());
-        assert_eq!(said(run.next(None)), "1/1");
+        assert_eq!(say_text(run.next(None)), "1/1");
     }
 }
 
@@ -186,7 +186,7 @@ fn stored_source_runs_without_the_folder() {
                 ScriptLimits::default(),
             );
             run.next(None);
-            said(run.next(Some(&json!("Ana"))))
+            say_text(run.next(Some(&json!("Ana"))))
         })
         .collect();
     assert!(texts[0].starts_with("Hello Ana 0."), "{texts:?}");
@@ -205,7 +205,7 @@ fn instance_moves_between_threads() {
     })
     .join()
     .expect("no panic");
-    assert_eq!(said(flow.next(Some(&json!(41)))), "42");
+    assert_eq!(say_text(flow.next(Some(&json!(41)))), "42");
 }
 
 /// Z-63: a flow that waits for a host call is closed too; the call is refused.

@@ -77,7 +77,7 @@ fn yield_and_yield_star_return_the_result() {
     assert_eq!(effect(flow.next(Some(&json!(true))))["question"], "B?");
     assert_eq!(effect(flow.next(Some(&json!(false))))["type"], "tool");
     let error = crate::ErrorData::new("ToolError", "failed", "no");
-    assert_eq!(said(flow.throw(&error)), "true/false/failed");
+    assert_eq!(say_text(flow.throw(&error)), "true/false/failed");
 }
 
 /// Z-116: `await ctx.confirm()` without yield fails the run before the next effect, naming the helper.
@@ -104,7 +104,7 @@ fn helper_forgotten_before_the_end_fails_the_run() {
 fn yielded_helpers_do_not_accumulate() {
     let mut flow = flow("for (let i = 0; i < 3; i++) yield ctx.say(String(i));");
     for text in ["0", "1", "2"] {
-        assert_eq!(said(flow.next(None)), text);
+        assert_eq!(say_text(flow.next(None)), text);
     }
     assert_eq!(flow.next(None), FlowStep::Ended(json!(null)));
 }
@@ -115,7 +115,7 @@ fn context_shows_known_members_only() {
     let body = "yield ctx.say([typeof ctx.admin, ctx.user.id, ctx.input.x, ctx.session.id, typeof ctx.inbound].join());";
     let data = json!({"admin": {"id": "root"}, "user": {"id": "u"}, "input": {"x": 1}, "session": {"id": "s"}});
     let mut flow = flow_with(body, data, crate::ScriptLimits::default());
-    assert_eq!(said(flow.next(None)), "undefined,u,1,s,undefined");
+    assert_eq!(say_text(flow.next(None)), "undefined,u,1,s,undefined");
 }
 
 /// §10.2: another turn changes what `ctx` shows; the configuration cannot be changed by code.
@@ -129,5 +129,5 @@ fn context_follows_the_turn() {
     flow.next(None);
     let turn = object(json!({"inbound": {"body": "later"}}));
     flow.update_context(&turn).expect("sound data");
-    assert_eq!(said(flow.next(Some(&json!("x")))), "latertrue");
+    assert_eq!(say_text(flow.next(Some(&json!("x")))), "latertrue");
 }

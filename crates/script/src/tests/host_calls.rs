@@ -37,7 +37,7 @@ fn concurrent_calls_are_answered_one_by_one() {
         1,
         "the other still waits"
     );
-    assert_eq!(said(flow.answer(0, Ok(&json!(1)))), "12 b,a");
+    assert_eq!(say_text(flow.answer(0, Ok(&json!(1)))), "12 b,a");
 }
 
 /// §2.3: every host call of a flow's `ctx`.
@@ -88,7 +88,7 @@ fn host_calls_have_names_and_arguments() {
 fn effect_waits_for_calls_made_before_it() {
     let mut flow = flow("ctx.session.kv.set('a', 1); yield ctx.say('done');");
     assert_eq!(calls(flow.next(None))[0].name, "session.kv.set");
-    assert_eq!(said(flow.answer(0, Ok(&json!(null)))), "done");
+    assert_eq!(say_text(flow.answer(0, Ok(&json!(null)))), "done");
     assert_eq!(flow.next(None), FlowStep::Ended(json!(null)));
 }
 
@@ -99,7 +99,7 @@ fn refused_call_can_be_caught() {
         flow("try { await ctx.session.kv.get('__zupa.x'); } catch (e) { yield ctx.say(e.code); }");
     flow.next(None);
     let refusal = ErrorData::new("HostError", "reserved_key", "reserved");
-    assert_eq!(said(flow.answer(0, Err(&refusal))), "reserved_key");
+    assert_eq!(say_text(flow.answer(0, Err(&refusal))), "reserved_key");
 }
 
 /// Arguments are taken when the call is made, not when it is reported.
@@ -117,7 +117,7 @@ fn arguments_must_be_data() {
         "const v = {}; v.self = v;
          try { await ctx.session.kv.set('k', v); } catch (e) { yield ctx.say(e.message); }",
     );
-    assert!(said(flow.next(None)).contains("contains itself"));
+    assert!(say_text(flow.next(None)).contains("contains itself"));
 }
 
 /// Z-210: waiting for something that is neither an effect nor a call fails at once.

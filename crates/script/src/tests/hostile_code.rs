@@ -60,7 +60,7 @@ fn cpu_time_is_counted_between_effects() {
         limits,
     );
     for _ in 0..6 {
-        assert_eq!(said(fair.next(None)), "x");
+        assert_eq!(say_text(fair.next(None)), "x");
     }
     let mut greedy = flow_with(
         &format!(
@@ -141,7 +141,7 @@ fn effects_that_are_no_data_are_refused() {
         };
         assert!(problem.contains(expected), "{bad}: {problem}");
         let error = ErrorData::new("FlowEffectError", "bad_effect", problem.clone());
-        assert_eq!(said(run.throw(&error)), "bad_effect");
+        assert_eq!(say_text(run.throw(&error)), "bad_effect");
     }
     contained("yield { type: 'say', get text() { for (;;) {} } };");
     contained("yield new Proxy({}, { get() { for (;;) {} } });");
@@ -197,7 +197,7 @@ fn replaced_built_ins_do_not_disturb_the_driver() {
         json!({"a": {"x": [1]}})
     );
     assert_eq!(
-        said(run.throw(&ErrorData::new("ToolError", "failed", "no"))),
+        say_text(run.throw(&ErrorData::new("ToolError", "failed", "no"))),
         "failed"
     );
     assert_eq!(run.next(None), FlowStep::Ended(json!({"reason": "end"})));

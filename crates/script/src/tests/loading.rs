@@ -52,7 +52,8 @@ fn accepted_forms_of_flows() {
     );
     for flow in &module.flows {
         let set = module.sources[&flow.version].clone();
-        let text = said(start(set, &flow.flow_id, json!({}), ScriptLimits::default()).next(None));
+        let text =
+            say_text(start(set, &flow.flow_id, json!({}), ScriptLimits::default()).next(None));
         let expected = match flow.flow_id.as_str() {
             "hello" => "default",
             "renamed" => "named",
@@ -175,7 +176,7 @@ fn flows_of_the_configuration_are_loaded() {
         json!({"input": {"item": "chair"}}),
         ScriptLimits::default(),
     );
-    assert_eq!(said(run.next(None)), "Quote for chair");
+    assert_eq!(say_text(run.next(None)), "Quote for chair");
 }
 
 /// §10.4: a file that does not parse is reported with its place and leaves the others.

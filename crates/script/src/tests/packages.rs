@@ -12,7 +12,7 @@ fn text_of(agents: &Agents) -> String {
     let module = agents.load("demo");
     assert_eq!(module.errors, []);
     let set = module.sources[&module.flows[0].version].clone();
-    said(start(set, "f", json!({}), ScriptLimits::default()).next(None))
+    say_text(start(set, "f", json!({}), ScriptLimits::default()).next(None))
 }
 
 /// §10.4: packages next to the agent's folder, by `exports`, `module` and `main`.

@@ -45,7 +45,7 @@ fn function_of_a_parked_effect_is_called() {
             ParkedCallStep::Returned(json!({"forwardToUser": true, "text": "Approved for Ana"}))
         );
     }
-    assert_eq!(said(run.next(Some(&json!("go")))), "go 2");
+    assert_eq!(say_text(run.next(Some(&json!("go")))), "go 2");
 }
 
 /// Z-219: inside the function `ctx` reads; there are no effects, sends or writes.
@@ -86,7 +86,7 @@ fn failing_parked_function_leaves_the_flow_parked() {
     assert_eq!(code(run.call_parked_fn("/d", &[])), "exception");
     assert_eq!(code(run.call_parked_fn("/missing/deep", &[])), "exception");
     assert!(run.is_usable());
-    assert_eq!(said(run.next(None)), "on");
+    assert_eq!(say_text(run.next(None)), "on");
     let mut run = flow(body);
     run.next(None);
     assert_eq!(code(run.call_parked_fn("/c", &[])), "flow_limit");

@@ -18,7 +18,7 @@ fn in_berlin(expression: &str) -> String {
         surroundings: &surroundings,
     };
     let mut run = FlowInstance::create(set, ScriptLimits::default(), &start).expect("a flow");
-    said(run.next(None))
+    say_text(run.next(None))
 }
 
 /// Z-207: local fields, strings and offsets are those of the agent's zone.

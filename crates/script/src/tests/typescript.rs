@@ -6,7 +6,7 @@ use serde_json::json;
 
 fn runs(source: &str) -> String {
     let (set, _) = source_of(source);
-    said(start(set, "main", json!({}), ScriptLimits::default()).next(None))
+    say_text(start(set, "main", json!({}), ScriptLimits::default()).next(None))
 }
 
 /// §10.4: types are removed: interfaces, generics, `as`, `satisfies`, `!`, class fields, type imports.

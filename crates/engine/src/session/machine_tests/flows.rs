@@ -120,7 +120,7 @@ fn unanswered_confirmation_counts_as_refusal_and_a_late_yes_is_an_ordinary_messa
 
 /// Z-69, Z-72
 #[test]
-fn unclear_replies_are_asked_again_twice_and_then_refuse() {
+fn unrecognized_replies_reprompt_twice_and_then_decline() {
     let mut desk = desk();
     desk.say("start booking");
     desk.say("Monday");

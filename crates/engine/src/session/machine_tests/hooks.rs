@@ -123,7 +123,7 @@ fn before_response_sees_each_candidate_and_may_replace_or_cancel_it() {
 
 /// Z-130, Z-133
 #[test]
-fn on_response_is_told_once_with_all_texts_after_they_were_sent() {
+fn on_response_is_called_once_with_all_texts_after_delivery() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}, "onResponse": {"$fn": true}}));
     let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let calls = seen.clone();

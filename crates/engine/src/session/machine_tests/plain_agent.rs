@@ -55,7 +55,7 @@ fn plain_agent_makes_one_model_call_and_writes_no_reserved_key() {
 
 /// Z-36, Z-186
 #[test]
-fn model_sees_what_was_said_before() {
+fn model_call_includes_earlier_messages() {
     let mut desk = TestSession::new(json!({}), &[]);
     desk.say("one");
     desk.say("two");
