@@ -17,6 +17,7 @@ mod cache_epochs;
 mod clock;
 mod codec;
 mod config;
+pub mod conversation;
 mod crash;
 mod decide;
 mod decision_input;
