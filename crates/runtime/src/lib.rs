@@ -85,7 +85,7 @@ pub use submit_stream::RecordsFn;
 pub use task_leases::HostTask;
 pub use test_clock::CLOCK_OFFSET;
 pub use transact::TransactionParts;
-pub use transaction::Transaction;
+pub use transaction::{Companion, Transaction};
 pub use webhooks::{
     Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,
     WebhookSender, WebhookStatus, webhook_status,

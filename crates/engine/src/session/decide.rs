@@ -11,6 +11,8 @@ use tandem_record::{EffectId, EscalationId};
 /// Why a command is not carried out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SessionRefusal {
+    #[error("there is no such session")]
+    Unknown,
     #[error("the session has ended")]
     Ended,
     #[error("there is no such escalation")]

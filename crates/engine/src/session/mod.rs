@@ -39,6 +39,7 @@ mod respond;
 mod scalar;
 mod state;
 mod turn;
+mod view;
 
 pub use context_data::{RESERVED_PREFIX, inbound};
 pub use decide::{SessionRefusal, SessionUndecided, decide, start};

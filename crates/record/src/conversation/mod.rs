@@ -12,6 +12,7 @@ mod flow_control;
 mod journal;
 mod message;
 mod session_event;
+mod session_view;
 mod turn;
 mod turn_work;
 
@@ -33,6 +34,7 @@ pub use session_event::{
     AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionEvent, SessionEventBody,
     SessionStart, TurnOutcome, TurnTrigger,
 };
+pub use session_view::{ActiveFlowView, HitlView, SessionView};
 pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome,
