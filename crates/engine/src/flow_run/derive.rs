@@ -120,7 +120,7 @@ impl FlowRun {
     /// The end of the effect that is performed when the run ends.
     fn leave_step(&self, reason: Option<&str>, cancelled: bool, now: Timestamp) -> Vec<Event> {
         let last = self.state.steps.last();
-        if !last.is_some_and(|step| !step.status.is_settled()) {
+        if last.is_none_or(|step| step.status.is_settled()) {
             return Vec::new();
         }
         let node = node_of(self.last_step());
