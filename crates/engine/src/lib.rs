@@ -8,6 +8,7 @@
 //! them.
 
 pub mod agent;
+pub mod chat_user;
 mod conformance;
 mod cost;
 pub mod definition;

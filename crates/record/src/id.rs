@@ -118,6 +118,10 @@ impl StreamId {
         Self::new(format!("conv:{session}"))
     }
 
+    pub fn of_chat_user(user: &ChatUserId) -> Self {
+        Self::new(format!("user:{user}"))
+    }
+
     /// The session whose log this is, if it is the log of a session.
     pub fn session(&self) -> Option<SessionId> {
         self.as_str().strip_prefix("conv:").map(SessionId::new)

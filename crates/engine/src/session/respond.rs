@@ -182,6 +182,7 @@ impl Draft<'_> {
             transport: self.session.start.transport.clone(),
             to: to.to_owned(),
             text: candidate.text.clone(),
+            attempts: 0,
         };
         self.add_work(effect_id.clone(), SessionWork::Send(request));
         let message = LedgerMessage {

@@ -5,6 +5,7 @@
 //! a stored event and a reader of a sent one see the same words.
 
 mod candidate;
+mod chat_user;
 mod command;
 mod escalation;
 mod flow_control;
@@ -15,6 +16,7 @@ mod turn;
 mod turn_work;
 
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
+pub use chat_user::{ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange};
 pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
 pub use escalation::{
     ClosedEscalation, EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution,

@@ -163,7 +163,7 @@ fn ending_the_session_cancels_the_escalation() {
     desk.say("/reset");
     let escalation = desk.state().escalations().next().expect("one");
     assert_eq!(escalation.status, EscalationStatus::Canceled);
-    assert!(desk.state().required_timers(&desk.agent).is_empty());
+    assert!(desk.state().required_timers().is_empty());
 }
 
 /// Z-81

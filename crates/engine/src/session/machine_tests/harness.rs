@@ -254,7 +254,7 @@ impl TestSession {
         self.now = self.now.plus_ms(seconds * 1_000);
         loop {
             let session = self.session.as_ref().expect("a session");
-            let timers = session.required_timers(&self.agent);
+            let timers = session.required_timers();
             let due = timers.into_iter().filter(|(_, due)| *due <= self.now);
             let Some((timer, _)) = due.min_by_key(|(_, due)| *due) else {
                 return;
@@ -341,6 +341,7 @@ fn first() -> SessionStart {
         transport: "loopback".to_owned(),
         address: "u1".to_owned(),
         welcome: None,
+        idle_timeout_ms: 15 * 60_000,
     }
 }
 
