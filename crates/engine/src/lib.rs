@@ -14,6 +14,7 @@ mod cost;
 pub mod definition;
 mod expression;
 pub mod flow;
+pub mod flow_run;
 mod graph;
 mod ids;
 pub mod machine;
