@@ -23,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "tandem-record",
             "tandem-engine",
+            "tandem-schema",
             "tandem-store",
             "tandem-nodes",
         ],
