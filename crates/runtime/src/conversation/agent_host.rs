@@ -52,7 +52,7 @@ pub trait AgentHost: Send + Sync {
         &self,
         request: &ModelRequest,
         context: &CallContext,
-        pieces: &(dyn Fn(&str) + Send + Sync),
+        pieces: &(dyn for<'p> Fn(&'p str) + Send + Sync),
     ) -> Result<ChatAnswer, CodeError>;
 
     /// Hands a text to its transport. `key` is the same at every attempt.
