@@ -15,7 +15,7 @@ use tandem_engine::agent::AgentSpec;
 use tandem_engine::session::ProgramStep;
 use tandem_nodes::HttpCaller;
 use tandem_record::conversation::{
-    ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord, FlowRunStart,
+    AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord, FlowRunStart,
     SendRequest,
 };
 use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
@@ -71,6 +71,12 @@ impl AgentHost for FolderAgents {
     fn agent(&self, agent: &AgentId) -> Option<Arc<AgentSpec>> {
         let version = self.registry.version(agent)?;
         Some(version.spec.clone())
+    }
+
+    fn summaries(&self) -> Vec<AgentSummary> {
+        let ids = self.registry.ids();
+        let found = ids.iter().filter_map(|id| self.registry.summary(id));
+        found.collect()
     }
 
     fn flow_source(&self, agent: &AgentId, version: &str) -> Option<Arc<str>> {

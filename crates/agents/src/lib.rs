@@ -36,7 +36,6 @@ mod tests;
 
 pub use host::{AgentResources, FolderAgents};
 pub use registry::AgentRegistry;
-pub use summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,

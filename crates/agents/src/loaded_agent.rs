@@ -5,7 +5,8 @@
 
 use crate::agent_version::{AgentVersion, time_zone};
 use crate::flow_package::FlowPackage;
-use crate::summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
+use crate::summary::file_error;
+use tandem_record::conversation::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use crate::agent_version::AgentVersion;
 use crate::discover::{AgentPlace, Snapshot, agents, snapshot};
 use crate::flow_package::FlowPackage;
 use crate::loaded_agent::LoadedAgent;
-use crate::summary::{AgentFileError, AgentSummary};
+use tandem_record::conversation::{AgentFileError, AgentSummary};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
