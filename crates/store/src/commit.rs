@@ -29,6 +29,8 @@ pub struct Commit {
     /// keys is used.
     pub idempotency: Vec<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
+    /// Documents that no id stands for, such as the code of flows; runs pin them by their content.
+    pub documents: Vec<DocumentRecord>,
     pub guards: Vec<CommitGuard>,
     /// Questions opened, voted on or closed. The identity of a question is fixed by its first row;
     /// later rows change only `deadline`, `closed` and `body`.
@@ -72,6 +74,7 @@ impl Commit {
             RegistryChange::Register { definition, .. } => definition.document.len(),
             RegistryChange::Unregister { .. } => 0,
         });
+        let documents = self.documents.iter().map(|stored| stored.document.len());
         let memory = self
             .memory
             .iter()
@@ -86,6 +89,7 @@ impl Commit {
         appends
             .chain(outbox)
             .chain(registry)
+            .chain(documents)
             .chain(memory)
             .chain(questions)
             .chain(published)
@@ -438,6 +442,14 @@ pub enum RegistryChange {
         owner: Option<Partition>,
         workflow: WorkflowId,
     },
+}
+
+/// A text by its content. Stored once; another commit of the same content changes nothing. Read by
+/// [`crate::ReadDefinitions::definition`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentRecord {
+    pub hash: DefinitionHash,
+    pub document: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,9 +30,9 @@ pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
-    MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
-    SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, CommitGuard, DefinitionRecord, DocumentRecord, IdempotencyRecord, InterruptRow,
+    MAX_BODY_BYTES, MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange,
+    RunRow, SnapshotRecord, StoredResponse, TimerChange,
 };
 pub use conversations::{
     AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,

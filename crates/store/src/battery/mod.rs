@@ -122,6 +122,7 @@ macro_rules! battery {
             definitions: tenant_definition_overrides_the_shared_one,
                 workspace_definition_overrides_only_its_own_tenant,
                 registration_guard_checks_the_current_definition, unregistering_retains_pinned_documents,
+                documents_are_stored_once_without_an_id,
                 registering_again_replaces_the_definition, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,

@@ -220,6 +220,9 @@ impl State {
         for change in commit.registry {
             self.change_registry(change);
         }
+        for stored in commit.documents {
+            self.documents.entry(stored.hash).or_insert(stored.document);
+        }
         for change in commit.people {
             self.change_people(change);
         }
