@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, RunId, RunStatus, Seq,
-    StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
+    WorkspaceId,
 };
 
 /// All changes of one decision. Several streams may advance together.
@@ -420,6 +421,10 @@ pub struct IdempotencyRecord {
     pub digest: String,
     pub response: StoredResponse,
     pub recorded_at: Timestamp,
+    /// The session that took the message of this id ([`IdempotencyKey::of_message`]). Such a record
+    /// does not expire: it is kept until the session is purged, so that a transport may deliver the
+    /// message again at any time.
+    pub session: Option<SessionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
