@@ -84,3 +84,6 @@ where
         repetitions += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;
