@@ -37,8 +37,10 @@ mod tests;
 
 pub use chat::{
     BreakerSettings, ChatModel, ChatPieces, ChatReply, ChatRequest, ChatSettings, ChatTool,
-    CircuitBreakers, CircuitChange, CircuitCounts, CircuitState, KeyError, LocalScripts, NotedCall,
-    NotedMessage, ProviderFailure, RetrySettings, ScriptChooser, ScriptMemory, read_api_key,
+    CircuitBreakers, CircuitChange, CircuitCounts, CircuitState, HostedSpeech, KeyError,
+    LocalScripts, NotedCall, NotedMessage, ProviderFailure, RetrySettings, ScriptChooser,
+    ScriptMemory, ScriptedSpeech, SpeechAudio, SpeechFormat, SpeechLimits, SpeechSettings,
+    SpeechToText, SynthesisRequest, TextToSpeech, TranscriptionRequest, read_api_key,
 };
 pub use client::{ClientError, GuardedResolver, guarded_client};
 pub use guard::{Rejected, UrlGuard};

@@ -1,9 +1,13 @@
 //! Failures of chat and speech calls.
 
-use crate::model::failure::{CallError, CallErrorReason as Reason};
+use crate::model::failure::{CallError, CallErrorReason as Reason, UNAVAILABLE};
 use tandem_record::conversation::CodeError;
 
-pub(super) const TIMEOUT: &str = "timeout";
+const TIMEOUT: &str = "timeout";
+
+/// Scripted failures that another attempt may not meet, as real providers have them. Every other one
+/// is permanent.
+const TRANSIENT: [&str; 4] = ["overloaded", "unavailable", "rate_limited", TIMEOUT];
 
 /// Why a provider gave no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -32,6 +36,22 @@ impl ProviderFailure {
         Self {
             is_transient: true,
             ..self
+        }
+    }
+
+    /// A failure that a script asks for.
+    pub(super) fn scripted(why: &str) -> Self {
+        let code = match why {
+            TIMEOUT => TIMEOUT,
+            "rate_limited" => "provider_quota_exhausted",
+            _ => UNAVAILABLE,
+        };
+        Self {
+            is_transient: TRANSIENT.contains(&why),
+            ..Self::new(
+                code,
+                format!("The script of the agent's model fails: {why}."),
+            )
         }
     }
 

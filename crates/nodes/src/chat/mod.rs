@@ -21,6 +21,9 @@ mod openai;
 mod retry;
 mod script_memory;
 mod scripted;
+mod scripted_speech;
+mod speech;
+mod speech_form;
 
 pub use breaker::{BreakerSettings, CircuitBreakers, CircuitChange, CircuitCounts, CircuitState};
 pub use call::{ChatPieces, ChatReply, ChatRequest, ChatTool};
@@ -28,6 +31,12 @@ pub use failure::ProviderFailure;
 pub use hosted::{ChatSettings, KeyError, read_api_key};
 pub use retry::RetrySettings;
 pub use script_memory::{LocalScripts, NotedCall, NotedMessage, ScriptChooser, ScriptMemory};
+
+pub use scripted_speech::ScriptedSpeech;
+pub use speech::{
+    HostedSpeech, SpeechAudio, SpeechFormat, SpeechLimits, SpeechSettings, SpeechToText,
+    SynthesisRequest, TextToSpeech, TranscriptionRequest,
+};
 
 use crate::client::ClientError;
 use crate::http::CallLimits;

@@ -2,7 +2,7 @@
 
 use super::answer::{call_id, parse_object};
 use super::call::{ChatReply, ChatRequest, PieceSink};
-use super::failure::{ProviderFailure, TIMEOUT};
+use super::failure::ProviderFailure;
 use super::script_memory::{NotedCall, NotedMessage, ScriptMemory};
 use crate::model::failure::UNAVAILABLE;
 use crate::model::{Script, ScriptProgress, ScriptedAnswer, count_usage};
@@ -12,10 +12,6 @@ use std::time::Duration;
 use tandem_record::conversation::{ChatAnswer, ChatRole, ChatToolCall};
 
 pub(super) const PROVIDER: &str = "scripted";
-
-/// Failures that another attempt may not meet, as real providers have them. Every other one is
-/// permanent.
-const TRANSIENT: [&str; 4] = ["overloaded", "unavailable", "rate_limited", TIMEOUT];
 
 pub(super) struct ScriptedChat {
     script: Script,
@@ -53,7 +49,7 @@ impl ScriptedChat {
             tokio::time::sleep(Duration::from_millis(answer.delay_ms)).await;
         }
         if let Some(why) = &answer.fail {
-            return Err(failure(why));
+            return Err(ProviderFailure::scripted(why));
         }
         let reply = reply(&answer, request);
         if let (Some(pieces), Some(text)) = (pieces, &reply.answer.text) {
@@ -79,20 +75,6 @@ impl ScriptedChat {
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             at: self.memory.now(),
         }
-    }
-}
-
-fn failure(why: &str) -> ProviderFailure {
-    let code = match why {
-        TIMEOUT => TIMEOUT,
-        "rate_limited" => "provider_quota_exhausted",
-        _ => UNAVAILABLE,
-    };
-    let message = format!("The script of the agent's model fails: {why}.");
-    let failure = ProviderFailure::new(code, message);
-    match TRANSIENT.contains(&why) {
-        true => failure.transient(),
-        false => failure,
     }
 }
 

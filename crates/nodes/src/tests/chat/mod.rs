@@ -6,6 +6,7 @@ mod breaker;
 mod failures;
 mod openai;
 mod scripted;
+mod speech;
 mod streams;
 
 use super::server::CannedResponse;
