@@ -2,12 +2,12 @@
 //! before and after a decision, and written in the same commit.
 
 use crate::runtime::Runtime;
-use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, StepId,
-    StreamId, TenantId, Timestamp, Vote, WorkflowId, WorkspaceId,
+    Event, Interrupt, InterruptId, InterruptView, Partition, QuestionBody, RecordedEvent,
+    Resolution, StepId, StreamId, TenantId, Timestamp, Vote, WorkspaceId, proposed_artifact,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
@@ -86,8 +86,7 @@ fn accepted_artifact(
     resolution: &Resolution,
     edited: Option<Value>,
 ) -> Option<Value> {
-    let data = &question.interrupt.data;
-    let shown = data.get("artifactData").or_else(|| data.get("decision"));
+    let shown = proposed_artifact(&question.interrupt.data);
     let edited = edited.filter(|edited| Some(edited) != shown);
     let earlier = || {
         question.proposed.as_ref()?;
@@ -106,68 +105,35 @@ pub fn accepted_edit(answer: &Value) -> Option<Value> {
     replaced.filter(|_| edits).cloned()
 }
 
-/// The stored content of a question.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct QuestionBody<'a> {
-    key: &'a str,
-    data: &'a Value,
-    digest: String,
-    votes: &'a [Vote],
-    approvers: &'a [String],
-    approver_groups: &'a [String],
-    approver_roles: &'a [String],
-    level: u32,
-    reminders: u32,
-    workflow_id: &'a WorkflowId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resume_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proposed: Option<&'a Value>,
-    #[serde(flatten)]
-    closing: Option<ClosingBody<'a>>,
-}
-
-/// What a closed question has in addition.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ClosingBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    edited: Option<&'a Value>,
-    outcome: &'a str,
-    decided_by: Option<&'a str>,
-    decided_at: Timestamp,
-}
-
 fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> InterruptRow {
     let owner = &run.request().owner;
     let interrupt = &question.interrupt;
-    let closing_body = closing.as_ref().map(|closing| ClosingBody {
-        edited: closing.edited.as_ref(),
-        outcome: &closing.outcome,
-        decided_by: closing.by.as_deref(),
-        decided_at: closing.at,
-    });
-    let votes = closing.as_ref().map_or(&question.votes, |c| &c.votes);
+    let closed = closing.as_ref();
+    let votes = closed.map_or(&question.votes, |closing| &closing.votes);
+    let edited = closed.and_then(|closing| closing.edited.as_ref());
+    let decided_by = closed.and_then(|closing| closing.by.as_deref());
     let body = QuestionBody {
-        key: &interrupt.key,
-        data: &interrupt.data,
-        digest: digest(&interrupt.data),
-        votes,
-        approvers: &question.policy.approvers,
-        approver_groups: &question.policy.groups,
-        approver_roles: &question.policy.roles,
-        level: question.level,
-        reminders: question.reminders,
-        workflow_id: run.definition().id(),
-        resume_schema: interrupt.resume_schema.as_ref(),
+        key: Cow::Borrowed(&interrupt.key),
+        data: Cow::Borrowed(&interrupt.data),
+        digest: Cow::Owned(digest(&interrupt.data)),
+        votes: Cow::Borrowed(votes),
+        approvers: Cow::Borrowed(&question.policy.approvers),
+        approver_groups: Cow::Borrowed(&question.policy.groups),
+        approver_roles: Cow::Borrowed(&question.policy.roles),
+        level: Some(question.level),
+        reminders: Some(question.reminders),
+        workflow_id: Some(Cow::Borrowed(run.definition().id())),
+        session_id: None,
+        run_id: None,
+        resume_schema: interrupt.resume_schema.as_ref().map(Cow::Borrowed),
         expires_at: question.expires_at,
-        proposed: question.proposed.as_ref(),
-        closing: closing_body,
+        proposed: question.proposed.as_ref().map(Cow::Borrowed),
+        edited: edited.map(Cow::Borrowed),
+        outcome: closed.map(|closing| Cow::Borrowed(&*closing.outcome)),
+        decided_by: decided_by.map(Cow::Borrowed),
+        decided_at: closed.map(|closing| closing.at),
     };
-    let body = serde_json::to_string(&body).expect("a question is plain data with text keys");
+    let body = body.to_json();
     InterruptRow {
         interrupt: interrupt.id.clone(),
         stream: StreamId::of_run(run.id()),

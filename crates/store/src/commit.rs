@@ -11,8 +11,9 @@ use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, RunId, RunStatus, Seq,
-    StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, QuestionBody, RunId,
+    RunStatus, Seq, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
+    WorkspaceId,
 };
 
 /// All changes of one decision. Several streams may advance together.
@@ -274,7 +275,7 @@ pub struct InterruptRow {
     pub groups: Vec<String>,
     /// The outcome; `None` while it is open.
     pub closed: Option<String>,
-    /// What is shown, as JSON, opaque to the store.
+    /// A [`QuestionBody`] as JSON. Stores do not read it.
     pub body: String,
 }
 
@@ -303,6 +304,14 @@ pub struct MemoryJoin {
 }
 
 impl InterruptRow {
+    /// What the question shows.
+    pub fn question(&self) -> Result<QuestionBody<'static>, Fault> {
+        QuestionBody::from_json(&self.body).map_err(|error| {
+            let message = format!("question {} is unreadable: {error}", self.interrupt);
+            Fault::permanent("corrupt", message)
+        })
+    }
+
     /// The run that waits, if it is one.
     pub fn run(&self) -> Option<RunId> {
         self.stream.run()
