@@ -6,7 +6,7 @@
 
 use crate::app::App;
 use crate::error::{AppError, ForbiddenReason, ResourceKind};
-use serde_json::Value;
+use std::borrow::Cow;
 use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
 use tandem_record::{InterruptView, Partition, RunId, Timestamp};
 use tandem_runtime::InterruptRow;
@@ -74,11 +74,11 @@ impl App {
     /// A link is invalid once its interrupt is closed, for whatever reason.
     fn check_link_open(&self, linked: &LinkedInterrupt) -> Result<(), AppError> {
         if let Some(outcome) = &linked.row.closed {
-            let shown: Value = serde_json::from_str(&linked.row.body).unwrap_or_default();
+            let question = linked.row.question()?;
             return Err(AppError::AlreadyResolved {
                 outcome: outcome.clone(),
-                by: shown["decidedBy"].as_str().map(str::to_owned),
-                at: Timestamp(shown["decidedAt"].as_i64().unwrap_or_default()),
+                by: question.decided_by.map(Cow::into_owned),
+                at: question.decided_at.unwrap_or_default(),
             });
         }
         if self.now() >= linked.claims.expires_at {

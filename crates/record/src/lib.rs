@@ -23,6 +23,7 @@ mod model;
 mod nesting;
 mod pack;
 mod partition;
+mod question;
 mod run;
 mod size;
 mod timer;
@@ -60,6 +61,7 @@ pub use nesting::{
 };
 pub use pack::{PackAnswer, PackCall, PackLogLine, PackResult, is_reserved_type};
 pub use partition::Partition;
+pub use question::{QuestionBody, proposed_artifact};
 pub use run::{
     ClaimedParent, ErrorInfo, Masking, Owner, ParentCause, ParentLink, RunOptions, RunRequest,
     RunStatus, Sensitivity, TraceContext, Transport,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tandem_engine::run::Decision;
 use tandem_record::{
     Actor, AuthMethod, Command, DeciderSnapshot, Event, InterruptId, Object, Reply, Resolution,
-    TenantId, Timestamp, Vote,
+    TenantId, Timestamp, Vote, proposed_artifact,
 };
 use tandem_store::audit::DECISION;
 use tandem_store::{AuditDraft, Commit, Error, Fault, InterruptRow};
@@ -240,7 +240,7 @@ fn decision_entry(
     votes: &[Vote],
     at: Timestamp,
 ) -> AuditDraft {
-    let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let question = row.question().expect("the decision wrote this row");
     let mut details = Object::new();
     let mut put = |name: &str, value: Value| {
         details.insert(name.to_owned(), value);
@@ -248,13 +248,12 @@ fn decision_entry(
     put("runId", json!(row.run()));
     put("nodeId", json!(row.step));
     put("kind", json!(row.kind));
-    put("digest", shown["digest"].clone());
+    put("digest", json!(question.digest));
     put("outcome", json!(resolution.outcome));
     put("answerDigest", json!(questions::digest(&resolution.value)));
-    if let Some(edited) = shown.get("edited") {
-        let proposed = shown.get("proposed");
-        let data = &shown["data"];
-        let before = proposed.or_else(|| data.get("artifactData").or_else(|| data.get("decision")));
+    if let Some(edited) = &question.edited {
+        let proposed = question.proposed.as_deref();
+        let before = proposed.or_else(|| proposed_artifact(&question.data));
         put(
             "artifact",
             json!({

@@ -2,12 +2,13 @@
 //! before and after a decision, and written in the same commit.
 
 use crate::runtime::Runtime;
-use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    ClosedInterrupt, Event, Interrupt, InterruptId, InterruptView, Owner, Partition, RecordedEvent,
-    Resolution, RunId, StepId, StreamId, TenantId, Timestamp, Vote, WorkflowId, WorkspaceId,
+    ClosedInterrupt, Event, Interrupt, InterruptId, InterruptView, Owner, Partition, QuestionBody,
+    RecordedEvent, Resolution, RunId, SessionId, StepId, StreamId, TenantId, Timestamp, Vote, WorkflowId,
+    WorkspaceId, proposed_artifact,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
@@ -19,6 +20,8 @@ pub(crate) trait QuestionSource {
     fn run_id(&self) -> &RunId;
     fn owner(&self) -> &Owner;
     fn workflow_id(&self) -> WorkflowId;
+    /// The conversation it belongs to.
+    fn session_id(&self) -> Option<&SessionId>;
     fn ended_at(&self) -> Option<Timestamp>;
     fn open_questions(&self) -> Vec<InterruptView>;
     /// How a question ended.
@@ -36,6 +39,10 @@ impl QuestionSource for Run {
 
     fn workflow_id(&self) -> WorkflowId {
         self.definition().id().clone()
+    }
+
+    fn session_id(&self) -> Option<&SessionId> {
+        None
     }
 
     fn ended_at(&self) -> Option<Timestamp> {
@@ -127,8 +134,7 @@ fn accepted_artifact(
     resolution: &Resolution,
     edited: Option<Value>,
 ) -> Option<Value> {
-    let data = &question.interrupt.data;
-    let shown = data.get("artifactData").or_else(|| data.get("decision"));
+    let shown = proposed_artifact(&question.interrupt.data);
     let edited = edited.filter(|edited| Some(edited) != shown);
     let earlier = || {
         question.proposed.as_ref()?;
@@ -147,73 +153,39 @@ pub fn accepted_edit(answer: &Value) -> Option<Value> {
     replaced.filter(|_| edits).cloned()
 }
 
-/// The stored content of a question.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct QuestionBody<'a> {
-    key: &'a str,
-    data: &'a Value,
-    digest: String,
-    votes: &'a [Vote],
-    approvers: &'a [String],
-    approver_groups: &'a [String],
-    approver_roles: &'a [String],
-    level: u32,
-    reminders: u32,
-    workflow_id: &'a WorkflowId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resume_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    proposed: Option<&'a Value>,
-    #[serde(flatten)]
-    closing: Option<ClosingBody<'a>>,
-}
-
-/// What a closed question has in addition.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ClosingBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    edited: Option<&'a Value>,
-    outcome: &'a str,
-    decided_by: Option<&'a str>,
-    decided_at: Timestamp,
-}
-
 fn row(
     run: &impl QuestionSource,
     question: &InterruptView,
     closing: Option<Closing>,
 ) -> InterruptRow {
     let owner = run.owner();
-    let workflow_id = run.workflow_id();
     let interrupt = &question.interrupt;
-    let closing_body = closing.as_ref().map(|closing| ClosingBody {
-        edited: closing.edited.as_ref(),
-        outcome: &closing.outcome,
-        decided_by: closing.by.as_deref(),
-        decided_at: closing.at,
-    });
-    let votes = closing.as_ref().map_or(&question.votes, |c| &c.votes);
+    let closed = closing.as_ref();
+    let votes = closed.map_or(&question.votes, |closing| &closing.votes);
+    let edited = closed.and_then(|closing| closing.edited.as_ref());
+    let decided_by = closed.and_then(|closing| closing.by.as_deref());
     let body = QuestionBody {
-        key: &interrupt.key,
-        data: &interrupt.data,
-        digest: digest(&interrupt.data),
-        votes,
-        approvers: &question.policy.approvers,
-        approver_groups: &question.policy.groups,
-        approver_roles: &question.policy.roles,
-        level: question.level,
-        reminders: question.reminders,
-        workflow_id: &workflow_id,
-        resume_schema: interrupt.resume_schema.as_ref(),
+        key: Cow::Borrowed(&interrupt.key),
+        data: Cow::Borrowed(&interrupt.data),
+        digest: Cow::Owned(digest(&interrupt.data)),
+        votes: Cow::Borrowed(votes),
+        approvers: Cow::Borrowed(&question.policy.approvers),
+        approver_groups: Cow::Borrowed(&question.policy.groups),
+        approver_roles: Cow::Borrowed(&question.policy.roles),
+        level: Some(question.level),
+        reminders: Some(question.reminders),
+        workflow_id: Some(Cow::Owned(run.workflow_id())),
+        session_id: run.session_id().map(Cow::Borrowed),
+        run_id: None,
+        resume_schema: interrupt.resume_schema.as_ref().map(Cow::Borrowed),
         expires_at: question.expires_at,
-        proposed: question.proposed.as_ref(),
-        closing: closing_body,
+        proposed: question.proposed.as_ref().map(Cow::Borrowed),
+        edited: edited.map(Cow::Borrowed),
+        outcome: closed.map(|closing| Cow::Borrowed(&*closing.outcome)),
+        decided_by: decided_by.map(Cow::Borrowed),
+        decided_at: closed.map(|closing| closing.at),
     };
-    let body = serde_json::to_string(&body).expect("a question is plain data with text keys");
+    let body = body.to_json();
     InterruptRow {
         interrupt: interrupt.id.clone(),
         stream: StreamId::of_run(run.run_id()),

@@ -12,8 +12,8 @@ use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, RunId, RunStatus, Seq,
-    SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, QuestionBody, RunId, RunStatus,
+    Seq, SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
     WorkspaceId,
 };
 
@@ -303,7 +303,7 @@ pub struct InterruptRow {
     pub groups: Vec<String>,
     /// The outcome; `None` while it is open.
     pub closed: Option<String>,
-    /// What is shown, as JSON, opaque to the store.
+    /// A [`QuestionBody`] as JSON. Stores do not read it.
     pub body: String,
 }
 
@@ -332,6 +332,14 @@ pub struct MemoryJoin {
 }
 
 impl InterruptRow {
+    /// What the question shows.
+    pub fn question(&self) -> Result<QuestionBody<'static>, Fault> {
+        QuestionBody::from_json(&self.body).map_err(|error| {
+            let message = format!("question {} is unreadable: {error}", self.interrupt);
+            Fault::permanent("corrupt", message)
+        })
+    }
+
     /// The run that waits, if it is one.
     pub fn run(&self) -> Option<RunId> {
         self.stream.run()

@@ -8,18 +8,19 @@ use crate::api::ApiState;
 use crate::paging::{self, unknown_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{actions, expired_at, question_body, question_position, title};
+use crate::routes::{actions, expired_at, question_position, title};
 use serde_json::Value;
+use std::borrow::Cow;
 use tandem_access::{Identity, Scope};
 use tandem_app::{
-    AppError, Definition, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps, PageLimit,
-    ResourceKind,
+    AppError, Definition, Fault, InboxCursor, InboxQuery, InboxSort, InterruptRow, NextSteps,
+    PageLimit, ResourceKind,
 };
 use tandem_console::{
     CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep,
 };
 use tandem_record::{
-    DecisionPolicy, Event, InterruptId, NodeId, RecordedEvent, RunId, Timestamp, Vote,
+    DecisionPolicy, Event, InterruptId, NodeId, QuestionBody, RecordedEvent, RunId, Timestamp, Vote,
 };
 use tandem_wire::v1::time::rfc3339;
 
@@ -120,39 +121,39 @@ pub(super) async fn load_rows(
     };
     let page = api.app.read_inbox(reader, query).await?;
     let last = page.rows.last().filter(|_| page.more);
+    let rows = page.rows.iter();
+    let rows: Result<_, Fault> = rows.map(|(_, found)| row(found, api.now())).collect();
     Ok(InboxView {
         next_cursor: last.map(|(place, row)| cursor(place.rank, row)),
-        rows: page
-            .rows
-            .iter()
-            .map(|(_, found)| row(found, api.now()))
-            .collect(),
+        rows: rows?,
         selection,
         ..InboxView::default()
     })
 }
 
-fn row(row: &InterruptRow, now: Timestamp) -> InboxRow {
-    let shown = question_body(row);
-    let data = &shown["data"];
+fn row(row: &InterruptRow, now: Timestamp) -> Result<InboxRow, Fault> {
+    let question = row.question()?;
+    let data = &*question.data;
     let needed = data["requiredApprovals"].as_u64().unwrap_or(1);
-    let given = votes(&shown)
-        .iter()
-        .filter(|v| v.action != "reject")
-        .count();
-    InboxRow {
+    let votes = question.votes.iter();
+    let given = votes.filter(|vote| vote.action != "reject").count();
+    Ok(InboxRow {
         id: row.interrupt.to_string(),
         kind: row.kind.clone(),
         title: line(&title(&row.kind, data)),
-        workflow_id: text(&shown["workflowId"]),
+        workflow_id: question
+            .workflow_id
+            .as_deref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         node_id: row.step.to_string(),
         created_at: rfc3339(row.created_at),
         deadline: row.deadline.map(rfc3339),
-        expired: expired_at(row, &shown, now).is_some(),
+        expired: expired_at(row, &question, now).is_some(),
         priority: row.priority,
         groups: row.groups.clone(),
         votes: (needed > 1).then_some((given, needed)),
-    }
+    })
 }
 
 /// The run that asks the question.
@@ -177,11 +178,16 @@ pub(super) async fn load_card(
         .read_newest_events(&run_id, run.head, LOOK_BACK)
         .await?;
     let not_shown = not_shown(&row);
-    let shown = match not_shown {
-        None => question_body(&row),
-        Some(_) => Value::Null,
+    let question = match not_shown {
+        None => row.question()?,
+        Some(_) => QuestionBody::default(),
     };
-    let data = shown["data"].clone();
+    let expired = expired_at(&row, &question, api.now()).map(|at| Decided {
+        outcome: EXPIRED.to_owned(),
+        by: None,
+        at: Some(rfc3339(at)),
+    });
+    let data = question.data.into_owned();
     let offered = actions(&row.kind, &data);
     let offered = offered.as_array().into_iter().flatten();
     let offered: Vec<String> = offered
@@ -190,21 +196,16 @@ pub(super) async fn load_card(
         .collect();
     let decided = row.closed.as_ref().map(|outcome| Decided {
         outcome: outcome.clone(),
-        by: shown["decidedBy"].as_str().map(str::to_owned),
-        at: shown["decidedAt"].as_i64().map(|at| rfc3339(Timestamp(at))),
-    });
-    let expired = expired_at(&row, &shown, api.now()).map(|at| Decided {
-        outcome: EXPIRED.to_owned(),
-        by: None,
-        at: Some(rfc3339(at)),
+        by: question.decided_by.map(Cow::into_owned),
+        at: question.decided_at.map(rfc3339),
     });
     let decided = decided.or(expired);
     let mut offer = match decided {
         _ if not_shown.is_some() => OfferedActions::default(),
-        None => offer(api, reader, &row, &definition, offered).await?,
+        None => offer(api, reader, &row, &data, &definition, offered).await?,
         Some(_) => OfferedActions::default(),
     };
-    offer.remove_own_vote(&votes(&shown), reader);
+    offer.remove_own_vote(&question.votes, reader);
     let history = events_before(&events, &row);
     Ok(CardView {
         id: row.interrupt.to_string(),
@@ -217,11 +218,11 @@ pub(super) async fn load_card(
         deadline: row.deadline.map(rfc3339),
         priority: row.priority,
         groups: row.groups.clone(),
-        resume_schema: shown.get("resumeSchema").cloned(),
-        digest: text(&shown["digest"]),
-        votes: votes(&shown).into_iter().map(vote).collect(),
-        proposed: shown.get("proposed").cloned(),
-        edited: shown.get("edited").cloned(),
+        resume_schema: question.resume_schema.map(Cow::into_owned),
+        digest: question.digest.into_owned(),
+        votes: question.votes.into_owned().into_iter().map(vote).collect(),
+        proposed: question.proposed.map(Cow::into_owned),
+        edited: question.edited.map(Cow::into_owned),
         follow_up_questions: follow_up_questions(&events, &row.interrupt),
         history: history.iter().map(run_view::event_head).collect(),
         denied_reason: offer.denied_reason,
@@ -311,6 +312,7 @@ async fn offer(
     api: &ApiState,
     reader: &Identity,
     row: &InterruptRow,
+    data: &Value,
     definition: &Definition,
     actions: Vec<String>,
 ) -> Result<OfferedActions, Problem> {
@@ -318,7 +320,6 @@ async fn offer(
         |action: &&String| matches!(&***action, "accept" | "reject" | "refine" | "edit-accept");
     let mut previewed: Vec<&str> = actions.iter().filter(has_preview).map(|a| &**a).collect();
     // A held decision shown as a question: one answer accepts it, every other answer refuses it.
-    let data = &question_body(row)["data"];
     let held_question = row.kind == "clarification" && !data["decision"].is_null();
     if held_question {
         previewed = vec!["accept", "reject"];
@@ -432,12 +433,4 @@ fn describe_any_answer(definition: &Definition, node: &str) -> String {
 fn name(definition: &Definition, node: &NodeId) -> String {
     let found = definition.document.nodes.iter().find(|n| n.id == *node);
     found.map_or_else(|| node.to_string(), |n| n.name.clone())
-}
-
-fn votes(shown: &Value) -> Vec<Vote> {
-    serde_json::from_value(shown["votes"].clone()).unwrap_or_default()
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }

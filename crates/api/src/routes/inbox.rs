@@ -11,10 +11,12 @@ use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
+use serde::Serialize;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use tandem_access::Identity;
-use tandem_app::{AnswerTarget, InterruptFilter, InterruptRow, Page, RunPosition};
-use tandem_record::{InterruptId, RunId, StreamId, Timestamp};
+use tandem_app::{AnswerTarget, Fault, InterruptFilter, InterruptRow, Page, RunPosition};
+use tandem_record::{InterruptId, QuestionBody, RunId, StreamId, Timestamp};
 use tandem_wire::v1::time::rfc3339;
 
 const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
@@ -57,11 +59,9 @@ pub(super) async fn list(
     // What is asked can be long, and the values and their text are copies of it.
     let _build = api.pages.begin_build(&caller.tenant).await?;
     let listing = api.app.list_interrupts(&caller, filter, &page).await?;
-    let items: Vec<Value> = listing
-        .rows
-        .iter()
-        .map(|(_, row)| item(row, api.now()))
-        .collect();
+    let rows = listing.rows.iter();
+    let items: Result<Vec<Value>, Fault> = rows.map(|(_, row)| item(row, api.now())).collect();
+    let items = items?;
     let mut body = json!({"interrupts": items});
     if let Some((_, last)) = listing.rows.last().filter(|_| listing.more) {
         body["nextCursor"] = json!(cursor(last.interrupt.as_str()));
@@ -81,7 +81,7 @@ pub(super) async fn read(
 ) -> Result<Json<Value>, Problem> {
     let id = InterruptId::from(id);
     let row = api.app.read_interrupt(&caller, &id).await?;
-    Ok(Json(item(&row, api.now())))
+    Ok(Json(item(&row, api.now())?))
 }
 
 #[utoipa::path(
@@ -131,21 +131,20 @@ pub(crate) async fn question_position(
     found.ok_or_else(unknown_cursor)
 }
 
-/// The stored content of the question.
-pub(crate) fn question_body(row: &InterruptRow) -> Value {
-    serde_json::from_str(&row.body).unwrap_or_default()
-}
-
 /// When a question's time ended although its run did not note it yet: nobody can answer it.
-pub(crate) fn expired_at(row: &InterruptRow, shown: &Value, now: Timestamp) -> Option<Timestamp> {
-    let at = shown["expiresAt"].as_i64().map(Timestamp)?;
+pub(crate) fn expired_at(
+    row: &InterruptRow,
+    question: &QuestionBody<'_>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let at = question.expires_at?;
     (row.closed.is_none() && now >= at).then_some(at)
 }
 
-fn item(row: &InterruptRow, now: Timestamp) -> Value {
-    let shown = question_body(row);
-    let data = &shown["data"];
-    let expired_at = expired_at(row, &shown, now);
+fn item(row: &InterruptRow, now: Timestamp) -> Result<Value, Fault> {
+    let question = row.question()?;
+    let data = &*question.data;
+    let expired_at = expired_at(row, &question, now);
     let status = match (&row.closed, expired_at) {
         (Some(_), _) => "closed",
         (None, Some(_)) => "expired",
@@ -154,13 +153,13 @@ fn item(row: &InterruptRow, now: Timestamp) -> Value {
     let mut item = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
-        "runId": row.run(),
+        "runId": row.run().or(question.run_id.map(Cow::into_owned)),
         "nodeId": row.step,
         "status": status,
         "title": title(&row.kind, data),
-        "key": shown["key"],
+        "key": question.key,
         "data": data,
-        "digest": shown["digest"],
+        "digest": question.digest,
         "createdAt": rfc3339(row.created_at),
         "actions": match expired_at {
             Some(_) => json!([]),
@@ -176,43 +175,37 @@ fn item(row: &InterruptRow, now: Timestamp) -> Value {
     if !row.groups.is_empty() {
         item["groups"] = json!(row.groups);
     }
-    for key in [
-        "workflowId",
-        "resumeSchema",
-        "proposed",
-        "edited",
-        "outcome",
-        "decidedBy",
-        "approvers",
-        "approverGroups",
-        "approverRoles",
-        "level",
-        "reminders",
-    ] {
-        if !is_blank(&shown[key]) {
-            item[key] = shown[key].clone();
+    let mut put = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            item[name] = value;
         }
-    }
-    let decided_at = shown["decidedAt"].as_i64().map(Timestamp);
-    if let Some(at) = decided_at.or(expired_at) {
-        item["decidedAt"] = json!(rfc3339(at));
-    }
-    if shown["votes"]
-        .as_array()
-        .is_some_and(|votes| !votes.is_empty())
-    {
-        item["votes"] = shown["votes"].clone();
-    }
-    item
+    };
+    put("sessionId", question.session_id.map(|id| json!(id)));
+    put("workflowId", question.workflow_id.map(|id| json!(id)));
+    put("resumeSchema", unless_blank(question.resume_schema));
+    put("proposed", unless_blank(question.proposed));
+    put("edited", unless_blank(question.edited));
+    put("outcome", question.outcome.map(|outcome| json!(outcome)));
+    put("decidedBy", question.decided_by.map(|by| json!(by)));
+    put("approvers", unless_empty(&question.approvers));
+    put("approverGroups", unless_empty(&question.approver_groups));
+    put("approverRoles", unless_empty(&question.approver_roles));
+    put("level", question.level.map(|level| json!(level)));
+    put("reminders", question.reminders.map(|count| json!(count)));
+    let decided_at = question.decided_at.or(expired_at);
+    put("decidedAt", decided_at.map(|at| json!(rfc3339(at))));
+    put("votes", unless_empty(&question.votes));
+    Ok(item)
 }
 
-/// Absent or an empty list.
-fn is_blank(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        _ => false,
-    }
+/// A value other than `null` and the empty list.
+fn unless_blank(value: Option<Cow<'_, Value>>) -> Option<Value> {
+    let is_blank = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    value.map(Cow::into_owned).filter(|value| !is_blank(value))
+}
+
+fn unless_empty<T: Serialize>(list: &[T]) -> Option<Value> {
+    (!list.is_empty()).then(|| json!(list))
 }
 
 pub(crate) fn title(kind: &str, data: &Value) -> String {

@@ -23,19 +23,19 @@ pub(super) async fn inspect(
     PathParams(token): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
     let LinkedInterrupt { claims, row } = api.app.inspect_link(&token).await?;
-    let shown: Value = serde_json::from_str(&row.body).unwrap_or_default();
+    let question = row.question()?;
     let mut body = json!({
         "interruptId": row.interrupt,
         "kind": row.kind,
-        "key": shown["key"],
-        "data": public_data(&row.kind, &shown["data"]),
-        "digest": shown["digest"],
+        "key": question.key,
+        "data": public_data(&row.kind, &question.data),
+        "digest": question.digest,
         "requestedAt": rfc3339(row.created_at),
         "expiresAt": rfc3339(claims.expires_at),
         "resolved": false,
     });
-    if !shown["resumeSchema"].is_null() {
-        body["resumeSchema"] = shown["resumeSchema"].clone();
+    if let Some(schema) = question.resume_schema.filter(|schema| !schema.is_null()) {
+        body["resumeSchema"] = schema.into_owned();
     }
     if let Some(deadline) = row.deadline {
         body["deadline"] = json!(rfc3339(deadline));

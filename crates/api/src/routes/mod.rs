@@ -42,7 +42,7 @@ use utoipa_axum::routes;
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
-pub(crate) use inbox::{actions, expired_at, question_body, question_position, title};
+pub(crate) use inbox::{actions, expired_at, question_position, title};
 pub(crate) use list_runs::run_cursor;
 pub(crate) use runs::snapshot_extras;
 pub(crate) use webhook_log::delivery_state_name;

@@ -29,6 +29,7 @@ mod revocations_elsewhere;
 mod sensitive;
 mod spans;
 mod storage;
+mod stored_questions;
 mod stream_bounds;
 mod streams;
 mod supervisor;

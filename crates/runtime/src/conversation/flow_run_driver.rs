@@ -20,7 +20,7 @@ use tandem_engine::flow_run::{
 use tandem_engine::machine::{Decision, Machine};
 use tandem_record::{
     Actor, ClosedInterrupt, DefinitionHash, Effect, InterruptId, InterruptView, OrderKey, Owner,
-    RunId, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
+    RunId, SessionId, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
 };
 use tandem_store::{Commit, Fault, Lane, NewEvent, RunRow};
 
@@ -193,6 +193,10 @@ impl QuestionSource for FlowRun {
 
     fn workflow_id(&self) -> WorkflowId {
         self.workflow_id()
+    }
+
+    fn session_id(&self) -> Option<&SessionId> {
+        self.start()?.session_id.as_ref()
     }
 
     fn ended_at(&self) -> Option<Timestamp> {

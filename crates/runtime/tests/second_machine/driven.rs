@@ -4,7 +4,7 @@ use super::mailbox::{MailCommand, MailContext, MailReply, MailState, Mailbox, Se
 use std::sync::Arc;
 use std::sync::Mutex;
 use tandem_engine::machine::{Decision, Machine as _};
-use tandem_record::{Actor, Effect, OrderKey, StepId, StreamId, TenantId, TimerName};
+use tandem_record::{Actor, Effect, OrderKey, QuestionBody, StepId, StreamId, TenantId, TimerName};
 use tandem_runtime::{
     AuditAction, DrivenMachine, Fault, FoldedStream, InterruptRow, LeasedEffect, MachineDriver,
     ProjectedRows, Projection, Runtime, SubmitError, encode_event,
@@ -204,7 +204,7 @@ impl DrivenMachine for Mailbox {
                 priority: 0,
                 groups: Vec::new(),
                 closed: open.is_none().then(|| "answered".to_owned()),
-                body: "{}".to_owned(),
+                body: QuestionBody::default().to_json(),
             });
         }
         ProjectedRows {
