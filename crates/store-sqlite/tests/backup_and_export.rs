@@ -8,13 +8,17 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_record::{
-    Actor, InterruptId, MemoryBase, MemoryOrigin, Object, RunId, Seq, StreamId, TenantId,
+    Actor, InterruptId, MemoryBase, MemoryOrigin, MessageId, Object, RunId, Seq, StreamId, TenantId,
 };
 use tandem_store::audit::{AuditKey, AuditSigner};
-use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
+use tandem_store::battery::sample::{
+    NOW, append, commit, conversation_changes, conversation_started, conversations_as_text, must,
+    row, session_row, started,
+};
 use tandem_store::{
-    Audit, AuditDraft, InterruptFilter, InterruptRow, MemoryQuery, MemoryRow, MemorySegment,
-    MemoryView, Page, Store, TimerChange,
+    Audit, AuditDraft, ConversationChange, IdempotencyKey, IdempotencyRecord, InterruptFilter,
+    InterruptRow, MemoryQuery, MemoryRow, MemorySegment, MemoryView, Page, Store, StoredResponse,
+    TestRecord, TestRecordQuery, TimerChange,
 };
 use tandem_store_sqlite::{
     ExportSelection, Options, OriginSource, SqliteStore, backup, export, import, restore, storage,
@@ -55,8 +59,33 @@ fn question(run: &str) -> InterruptRow {
     }
 }
 
+/// The id of a message that a session took.
+fn message(session: &str) -> IdempotencyRecord {
+    let message = MessageId::new("m1");
+    IdempotencyRecord {
+        key: IdempotencyKey::of_message(&"t1".into(), &"desk".into(), "loopback", &message),
+        digest: String::new(),
+        response: StoredResponse {
+            status: 200,
+            body: "{}".into(),
+        },
+        recorded_at: NOW,
+        session: Some(session.into()),
+    }
+}
+
+fn sent_text() -> TestRecord {
+    TestRecord {
+        kind: "outbound".into(),
+        agent: "desk".into(),
+        address: "ana".into(),
+        key: Some("k1".into()),
+        body: "{}".into(),
+    }
+}
+
 /// Three runs, one of them a child of another, with questions, a timer, memory and an audit log;
-/// one is purged.
+/// one is purged. And one conversation.
 async fn fill(store: &Arc<dyn Store>) {
     for name in ["r1", "r2", "r3"] {
         let mut run = row("t1", name);
@@ -92,6 +121,10 @@ async fn fill(store: &Arc<dyn Store>) {
         .purge_run(&"r3".into(), "{\"left\":1}", None)
         .await
         .unwrap();
+    let mut begin = conversation_started("t1", "s1");
+    begin.idempotency = vec![message("s1")];
+    must(store, begin).await;
+    store.add_test_record(sent_text()).await.unwrap();
     store.set("link.secret", "s3cret").await.unwrap();
     audit_signer(store).seal_all().await.unwrap();
 }
@@ -116,7 +149,20 @@ async fn dump_as_text(store: &Arc<dyn Store>) -> String {
     let position = store.memory_position().await.unwrap();
     let head = store.audit_head().await.unwrap();
     let secret = store.get("link.secret").await.unwrap();
-    text + &format!("{inbox:?}\n{timers:?}\n{position}\n{head:?}\n{secret:?}")
+    let conversations = conversations_as_text(store, "t1").await;
+    let message = store.idempotency_record(&message("s1").key).await.unwrap();
+    let sent = TestRecordQuery {
+        kind: "outbound".into(),
+        agent: None,
+        address: None,
+        after: 0,
+        limit: 10,
+    };
+    let sent = store.test_records(&sent).await.unwrap();
+    assert!(!sent.is_empty() && message.is_some() && conversations.contains("e-s1"));
+    text + &format!(
+        "{inbox:?}\n{timers:?}\n{position}\n{head:?}\n{secret:?}\n{conversations}\n{message:?}\n{sent:?}"
+    )
 }
 
 struct TestStores {
@@ -214,6 +260,16 @@ async fn full_import_needs_an_empty_store() {
             .is_valid()
     );
     must(&moved, started(row("t1", "next"))).await;
+    // What follows from the rows was rebuilt: the session moves between the lists.
+    let mut ended = session_row("t1", "s1");
+    ended.ended_at = Some(NOW);
+    must(
+        &moved,
+        conversation_changes([ConversationChange::PutSession(ended)]),
+    )
+    .await;
+    moved.purge_session(&"s1".into(), None).await.unwrap();
+    assert!(!conversations_as_text(&moved, "t1").await.contains("s1"));
     assert_eq!(stores.import("all.ndjson", "new.db"), Err("locked"));
     moved.close().await;
     assert_eq!(

@@ -2,7 +2,9 @@
 
 use super::escalations::escalation_row;
 use super::interrupts::interrupt_row;
-use super::sample::{NOW, append, commit, conversation_changes, later, must, session_row};
+use super::sample::{
+    NOW, append, commit, conversation_changes, conversation_started, later, must, session_row,
+};
 use super::sessions::ids;
 use super::{agent_log, idempotency};
 use crate::{
@@ -12,7 +14,7 @@ use crate::{
 use std::sync::Arc;
 use tandem_record::{Actor, Object, Seq, SessionId, StreamId, TenantId};
 
-use ConversationChange::{PutEscalation, PutSession};
+use ConversationChange::PutSession;
 
 pub async fn ended_sessions_are_listed_by_their_end(store: Arc<dyn Store>) {
     let ends = [("s1", 10), ("s3", 20), ("s2", 20), ("s4", 5), ("s5", 40)];
@@ -51,16 +53,12 @@ pub async fn ended_sessions_are_listed_by_their_end(store: Arc<dyn Store>) {
 /// A session with events, an escalation, a question and the id of a message.
 async fn start_session(store: &Arc<dyn Store>, session: &str) -> IdempotencyRecord {
     let stream = StreamId::of_session(&SessionId::new(session));
-    let mut begin = agent_log::logged("desk", [append(&stream, None, 2)]);
+    let mut begin = conversation_started("t1", session);
     begin.appends[0].snapshot = Some(SnapshotRecord {
         seq: Seq(1),
         format: 1,
         body: "{}".into(),
     });
-    begin.conversations.extend([
-        PutSession(session_row("t1", session)),
-        PutEscalation(escalation_row("t1", session, &format!("e-{session}"))),
-    ]);
     let mut question = interrupt_row("t1", &format!("i-{session}"), "", "confirm");
     question.stream = stream;
     begin.interrupts = vec![question];
