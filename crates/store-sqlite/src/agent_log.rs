@@ -42,6 +42,14 @@ pub(crate) fn add(
         .map(drop)
 }
 
+/// Leaves a gap in the logs of its agents.
+pub(crate) fn remove_stream(connection: &Connection, stream: &StreamId) -> Result<()> {
+    connection
+        .prepare_cached("DELETE FROM agent_log_ranges WHERE stream = ?1")?
+        .execute([stream.as_str()])
+        .map(drop)
+}
+
 const RANGES: &str = "SELECT last_position, stream, last_seq, events FROM agent_log_ranges
     WHERE tenant = ?1 AND agent = ?2 AND last_position > ?3 ORDER BY last_position";
 

@@ -65,6 +65,12 @@ const REMOVE_FROM_LISTS: &str = concat!(
     ")"
 );
 
+const REMOVE_SESSION_FROM_LISTS: &str = concat!(
+    "DELETE FROM escalation_lists WHERE (tenant, workspace, list, status, position) IN (",
+    lists!(" AND e.session_id = ?1"),
+    ")"
+);
+
 const ADD_TO_LISTS: &str = concat!(
     "INSERT INTO escalation_lists ",
     lists!(" AND e.escalation_id = ?1")
@@ -101,6 +107,17 @@ pub(crate) fn put(connection: &Connection, row: &EscalationRow) -> Result<()> {
         ])?;
     connection.prepare_cached(ADD_TO_LISTS)?.execute([id])?;
     Ok(())
+}
+
+pub(crate) fn remove_session(connection: &Connection, session: &SessionId) -> Result<()> {
+    let id = [session.as_str()];
+    connection
+        .prepare_cached(REMOVE_SESSION_FROM_LISTS)?
+        .execute(id)?;
+    connection
+        .prepare_cached("DELETE FROM escalations WHERE session_id = ?1")?
+        .execute(id)
+        .map(drop)
 }
 
 /// After an import.
@@ -236,5 +253,6 @@ mod tests {
     fn lists_of_an_escalation_are_changed_without_a_scan() {
         assert_searches(REMOVE_FROM_LISTS, "status=? AND position=?");
         assert_searches(ADD_TO_LISTS, "escalation_id=?");
+        assert_searches(REMOVE_SESSION_FROM_LISTS, "session_id=?");
     }
 }

@@ -6,7 +6,9 @@ use crate::SqliteStore;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{AgentId, ChatUserId, SessionId, TenantId, Timestamp};
-use tandem_store::{Fault, Listing, ListingPage, ReadSessions, SessionFilter, SessionRow, listing};
+use tandem_store::{
+    EndedSession, Fault, Listing, ListingPage, ReadSessions, SessionFilter, SessionRow, listing,
+};
 
 /// In the order [`from_row`] reads them.
 macro_rules! columns {
@@ -93,6 +95,48 @@ pub(crate) fn put(connection: &Connection, row: &SessionRow) -> Result<()> {
         connection.prepare_cached(ADD_TO_LISTS)?.execute([id])?;
     }
     Ok(())
+}
+
+/// Must repeat the condition of the index it names.
+const ENDED: &str = "SELECT session_id, tenant, agent, ended_at
+    FROM sessions INDEXED BY sessions_by_end
+    WHERE ended_at IS NOT NULL AND (ended_at, session_id) > (?1, ?2) AND ended_at < ?3
+    ORDER BY ended_at, session_id LIMIT ?4";
+
+pub(crate) fn ended(
+    connection: &Connection,
+    after: Option<&(Timestamp, SessionId)>,
+    before: Timestamp,
+    limit: usize,
+) -> Result<Vec<EndedSession>> {
+    let (at, session) = after.map_or((i64::MIN, ""), |(at, id)| (at.0, id.as_str()));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached(ENDED)?
+        .query_map(params![at, session, before.0, limit], |row| {
+            Ok(EndedSession {
+                session_id: SessionId::new(row.get_ref(0)?.as_str()?),
+                tenant: TenantId::new(row.get_ref(1)?.as_str()?),
+                agent: AgentId::new(row.get_ref(2)?.as_str()?),
+                ended_at: Timestamp(row.get(3)?),
+            })
+        })?
+        .collect()
+}
+
+/// Removes the row of a session unless it is active. Whether there was one.
+pub(crate) fn remove_ended(connection: &Connection, session: &SessionId) -> Result<bool> {
+    let id = [session.as_str()];
+    let has_ended = connection
+        .prepare_cached("SELECT 1 FROM sessions WHERE session_id = ?1 AND ended_at IS NOT NULL")?
+        .exists(id)?;
+    if has_ended {
+        connection.prepare_cached(REMOVE_FROM_LISTS)?.execute(id)?;
+        connection
+            .prepare_cached("DELETE FROM sessions WHERE session_id = ?1")?
+            .execute(id)?;
+    }
+    Ok(has_ended)
 }
 
 /// After an import.
@@ -220,6 +264,7 @@ mod tests {
     #[test]
     fn every_page_is_one_range_of_one_index() {
         assert_searches(LIST, "state=? AND position<?");
+        assert_searches(ENDED, "ended_at");
     }
 
     #[test]

@@ -67,8 +67,8 @@ pub use work_failure::{ParkedWork, WorkFailure, WorkFailures};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, Timestamp,
-    WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, SessionId, StreamId, TenantId,
+    Timestamp, WorkflowId, WorkspaceId,
 };
 
 /// Writes. The only way to change durable data, apart from leases and revocations of keys.
@@ -378,6 +378,25 @@ pub trait Maintenance: Send + Sync {
         &self,
         run: &RunId,
         tombstone: &str,
+        audit: Option<AuditDraft>,
+    ) -> Result<(), Fault>;
+
+    /// Sessions that ended before `before`, earliest end first, equal ends in order of their ids;
+    /// starts after the given [`EndedSession::place`].
+    async fn ended_sessions(
+        &self,
+        after: Option<(Timestamp, SessionId)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<EndedSession>, Fault>;
+
+    /// Removes an ended session: its log and snapshot, its row, its escalations and questions, its
+    /// events in the agent's log, and the ids of its messages. Its sequence and its positions are
+    /// not reused. The audit entry is written in the same transaction. Repeated, without such a
+    /// session, or while it is active, it does nothing.
+    async fn purge_session(
+        &self,
+        session: &SessionId,
         audit: Option<AuditDraft>,
     ) -> Result<(), Fault>;
 

@@ -311,9 +311,11 @@ impl<'a> Writer<'a> {
             timers::name_tenants(self.target)?;
         }
         outbox_order::rebuild(self.target)?;
-        chat_users::rebuild_lists(self.target)?;
-        sessions::rebuild_lists(self.target)?;
-        escalations::rebuild_lists(self.target)?;
+        if self.whole {
+            chat_users::rebuild_lists(self.target)?;
+            sessions::rebuild_lists(self.target)?;
+            escalations::rebuild_lists(self.target)?;
+        }
         self.reserve_memory_positions()?;
         Ok(transaction.commit()?)
     }

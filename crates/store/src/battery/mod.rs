@@ -28,6 +28,7 @@ pub mod order;
 pub mod outbox;
 pub mod people;
 pub mod processes;
+pub mod purged_sessions;
 pub mod runs;
 pub mod sample;
 pub mod sessions;
@@ -154,6 +155,8 @@ macro_rules! battery {
             sessions: session_is_bound_to_its_tenant, changed_session_retains_identity,
                 session_filters_combine, page_after_an_unknown_session_is_refused,
                 pages_of_sessions_stay_stable_while_sessions_start;
+            purged_sessions: ended_sessions_are_listed_by_their_end, purged_session_leaves_nothing,
+                purge_does_not_release_positions_of_an_agent_log;
             escalations: escalation_is_bound_to_its_tenant,
                 changed_escalation_retains_identity_and_moves_between_lists,
                 escalation_filters_combine, rare_escalation_is_found_among_many;

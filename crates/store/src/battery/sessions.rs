@@ -8,7 +8,7 @@ use tandem_record::SessionId;
 use ConversationChange::PutSession;
 
 /// The ids of all pages with this limit.
-async fn ids(
+pub(super) async fn ids(
     store: &Arc<dyn Store>,
     tenant: &str,
     filter: &SessionFilter,

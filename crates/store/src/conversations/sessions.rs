@@ -50,6 +50,13 @@ pub struct EndedSession {
     pub ended_at: Timestamp,
 }
 
+impl EndedSession {
+    /// Its place in the order of ends.
+    pub fn place(&self) -> (Timestamp, SessionId) {
+        (self.ended_at, self.session_id.clone())
+    }
+}
+
 #[async_trait]
 pub trait ReadSessions: Send + Sync {
     /// One session of a tenant; a session of another tenant is `None`.

@@ -1,20 +1,22 @@
 //! Users, sessions, escalations, and the logs of agents.
 
 use super::MemoryStore;
+use super::by_creation::ByCreation;
+use super::state::State;
+use crate::audit::AuditDraft;
 use crate::commit::Commit;
 use crate::conversations::{
-    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EscalationFilter,
-    EscalationRow, Listing, ListingPage, ReadAgentLog, ReadChatUsers, ReadEscalations,
-    ReadSessions, SessionFilter, SessionRow, listing,
+    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,
+    EscalationFilter, EscalationRow, Listing, ListingPage, ReadAgentLog, ReadChatUsers,
+    ReadEscalations, ReadSessions, SessionFilter, SessionRow, listing,
 };
 use crate::fault::Fault;
 use crate::read::{PageLimit, StoredEvent};
 use async_trait::async_trait;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::hash::Hash;
 use tandem_record::{
-    AgentId, ChatUserId, EscalationId, Partition, Seq, SessionId, StreamId, TenantId,
+    AgentId, ChatUserId, EscalationId, Partition, Seq, SessionId, StreamId, TenantId, Timestamp,
 };
 
 #[derive(Default)]
@@ -23,46 +25,6 @@ pub(super) struct Conversations {
     sessions: ByCreation<SessionId, SessionRow>,
     escalations: ByCreation<EscalationId, EscalationRow>,
     agent_logs: BTreeMap<(TenantId, AgentId), AgentLog>,
-}
-
-/// Rows in order of creation, found by their id.
-struct ByCreation<I, T> {
-    rows: BTreeMap<u64, T>,
-    places: HashMap<I, u64>,
-    next: u64,
-}
-
-impl<I, T> Default for ByCreation<I, T> {
-    fn default() -> Self {
-        Self {
-            rows: BTreeMap::new(),
-            places: HashMap::new(),
-            next: 0,
-        }
-    }
-}
-
-impl<I: Eq + Hash, T: Clone> ByCreation<I, T> {
-    fn get(&self, id: &I) -> Option<&T> {
-        self.rows.get(self.places.get(id)?)
-    }
-
-    fn get_mut(&mut self, id: &I) -> Option<&mut T> {
-        self.rows.get_mut(self.places.get(id)?)
-    }
-
-    fn add(&mut self, id: I, row: T) {
-        self.places.insert(id, self.next);
-        self.rows.insert(self.next, row);
-        self.next += 1;
-    }
-
-    /// Rows older than the named one, newest first.
-    fn older(&self, than: Option<&I>) -> impl Iterator<Item = Result<T, Infallible>> {
-        let end = than.and_then(|id| self.places.get(id)).copied();
-        let older = self.rows.range(..end.unwrap_or(self.next)).rev();
-        older.map(|(_, row)| Ok(row.clone()))
-    }
 }
 
 /// Ranges of events by the position of their last event.
@@ -142,6 +104,60 @@ impl Conversations {
     }
 }
 
+impl State {
+    pub(super) fn ended_sessions(
+        &self,
+        after: Option<(Timestamp, SessionId)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Vec<EndedSession> {
+        let mut ended: Vec<EndedSession> = self
+            .conversations
+            .sessions
+            .older(None)
+            .filter_map(|row| {
+                Some(EndedSession {
+                    session_id: row.session_id.clone(),
+                    tenant: row.tenant.clone(),
+                    agent: row.agent.clone(),
+                    ended_at: row.ended_at?,
+                })
+            })
+            .filter(|session| session.ended_at < before)
+            .filter(|session| after.as_ref().is_none_or(|after| session.place() > *after))
+            .collect();
+        ended.sort_by_key(EndedSession::place);
+        ended.truncate(limit);
+        ended
+    }
+
+    pub(super) fn purge_session(&mut self, session: &SessionId, audit: Option<&AuditDraft>) {
+        let conversations = &mut self.conversations;
+        let stored = conversations.sessions.get(session);
+        if stored.is_none_or(|row| row.ended_at.is_none()) {
+            return;
+        }
+        conversations
+            .sessions
+            .retain(|row| row.session_id != *session);
+        let of_session = |row: &EscalationRow| row.session_id == *session;
+        conversations.escalations.retain(|row| !of_session(row));
+        let stream = StreamId::of_session(session);
+        for log in conversations.agent_logs.values_mut() {
+            log.ranges.retain(|_, (of, _, _)| *of != stream);
+        }
+        self.interrupts.retain(|row| row.stream != stream);
+        self.idempotency
+            .retain(|_, record| record.session.as_ref() != Some(session));
+        if let Some(log) = self.streams.get_mut(&stream) {
+            log.purge();
+        }
+        if let Some(audit) = audit {
+            self.append_audit_entry(audit);
+        }
+    }
+}
+
 fn infallible<T>(result: Result<T, Infallible>) -> T {
     match result {
         Ok(value) => value,
@@ -210,13 +226,10 @@ impl ReadSessions for MemoryStore {
         {
             return Ok(None);
         }
-        let of_tenant = sessions.older(page.after.as_ref());
-        let matching = of_tenant.filter(|row| {
-            let row = row.as_ref().expect("no read fails");
-            row.tenant == *tenant && filter.matches(row)
-        });
+        let older = sessions.older(page.after.as_ref());
+        let matching = older.filter(|row| row.tenant == *tenant && filter.matches(row));
         Ok(Some(infallible(listing(
-            matching,
+            matching.map(|row| Ok(row.clone())),
             page.limit,
             |row| row.session_id.clone(),
             |row| row.body.len(),
@@ -257,7 +270,9 @@ impl ReadEscalations for MemoryStore {
             return Ok(None);
         }
         Ok(Some(infallible(listing(
-            escalations.older(page.after.as_ref()),
+            escalations
+                .older(page.after.as_ref())
+                .map(|row| Ok(row.clone())),
             page.limit,
             |row| row.escalation_id.clone(),
             |row| row.body.len(),
