@@ -24,8 +24,15 @@ const FETCH: &str = "http.fetch";
 
 pub(crate) struct RealmThread {
     commands: Sender<Command>,
-    is_usable: Arc<AtomicBool>,
+    condition: Arc<Condition>,
     last_ticket: AtomicU64,
+}
+
+/// What others know of the thread.
+struct Condition {
+    is_usable: AtomicBool,
+    /// It runs code of the author.
+    is_busy: AtomicBool,
 }
 
 /// Names a call of this thread, before the realm has a name for it.
@@ -76,10 +83,13 @@ impl RealmThread {
         surroundings: Surroundings,
     ) -> std::io::Result<Self> {
         let (commands, received) = mpsc::channel();
-        let is_usable = Arc::new(AtomicBool::new(true));
+        let condition = Arc::new(Condition {
+            is_usable: AtomicBool::new(true),
+            is_busy: AtomicBool::new(false),
+        });
         let worker = Worker {
             agent: agent.to_owned(),
-            is_usable: is_usable.clone(),
+            condition: condition.clone(),
             calls: BTreeMap::new(),
         };
         std::thread::Builder::new()
@@ -88,14 +98,21 @@ impl RealmThread {
             .spawn(move || worker.run(&code, limits, &surroundings, &received))?;
         Ok(Self {
             commands,
-            is_usable,
+            condition,
             last_ticket: AtomicU64::new(0),
         })
     }
 
     /// False after a limit was exceeded, or when the code could not be loaded.
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_usable.load(Ordering::Acquire)
+        self.condition.is_usable.load(Ordering::Acquire)
+    }
+
+    /// After a deadline has passed: code that still runs would hold up the next calls, too.
+    pub(crate) fn retire_if_busy(&self) {
+        if self.condition.is_busy.load(Ordering::Acquire) {
+            self.condition.is_usable.store(false, Ordering::Release);
+        }
     }
 
     /// Makes a call. Dropping the future gives the call up, with everything it did.
@@ -140,7 +157,7 @@ impl Drop for CancelOnDrop<'_> {
 /// The thread's side.
 struct Worker {
     agent: String,
-    is_usable: Arc<AtomicBool>,
+    condition: Arc<Condition>,
     calls: BTreeMap<CallId, RunningCall>,
 }
 
@@ -165,6 +182,7 @@ impl Worker {
             Err(failure) => return self.refuse_all(&failure, received),
         };
         while let Ok(command) = received.recv() {
+            self.condition.is_busy.store(true, Ordering::Release);
             let events = match command {
                 Command::Begin(call) => self.begin(&mut realm, *call),
                 Command::Answer {
@@ -178,6 +196,7 @@ impl Worker {
                 }
             };
             self.handle(&mut realm, events);
+            self.condition.is_busy.store(false, Ordering::Release);
             for line in realm.take_logs() {
                 tracing::info!(agent = self.agent, level = line.level, "{}", line.text);
             }
@@ -186,7 +205,7 @@ impl Worker {
 
     /// The code was good when it was loaded and fails now.
     fn refuse_all(&self, failure: &ScriptFailure, received: &Receiver<Command>) {
-        self.is_usable.store(false, Ordering::Release);
+        self.condition.is_usable.store(false, Ordering::Release);
         while let Ok(command) = received.recv() {
             if let Command::Begin(call) = command {
                 let NewCall { session, reply, .. } = *call;
@@ -234,7 +253,7 @@ impl Worker {
                 CallEventKind::Finished(result) => {
                     // Before the caller knows: its next call gets another realm.
                     if !realm.is_usable() {
-                        self.is_usable.store(false, Ordering::Release);
+                        self.condition.is_usable.store(false, Ordering::Release);
                     }
                     if let Some(call) = self.calls.remove(&event.call) {
                         // Nobody may wait for it any more.
