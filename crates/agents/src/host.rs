@@ -1,6 +1,7 @@
 //! The agents of a host as the runtime calls them.
 
 use crate::agent_version::AgentVersion;
+use crate::chat_models::ModelAccess;
 use crate::flow_package::FlowPackage;
 use crate::program::ScriptProgram;
 use crate::rebuild::{rebuild, start_of};
@@ -27,6 +28,7 @@ use tandem_runtime::conversation::{
 pub struct AgentResources {
     /// For tools and `ctx.http.fetch`.
     pub http: Arc<HttpCaller>,
+    pub models: ModelAccess,
     /// By the name that agents and targets use.
     pub transports: BTreeMap<String, Arc<dyn Transport>>,
     /// Where calls of `record` tools are noted.

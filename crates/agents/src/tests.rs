@@ -6,6 +6,7 @@ mod flows;
 mod functions;
 mod hostile_code;
 mod loading;
+mod models;
 mod replay;
 mod tools;
 mod transports;

@@ -254,7 +254,7 @@ fn delay(retry: &RetrySpec, attempt: u32) -> Duration {
 }
 
 /// What a Standard Schema found, one text per issue.
-fn issue_texts(issues: &Value) -> String {
+pub(crate) fn issue_texts(issues: &Value) -> String {
     let issues = issues.as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |issue: &Value| {
         let message = issue["message"]

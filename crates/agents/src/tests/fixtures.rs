@@ -1,12 +1,12 @@
 //! A host with agents in a temporary folder.
 
 use crate::{AgentRegistry, AgentResources, AgentSummary, FolderAgents, MemoryRecorder};
-use crate::{LoopbackTransport, Transport};
+use crate::{LoopbackTransport, ModelAccess, OperatorModel, Transport};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use tandem_nodes::{CallLimits, HttpCaller, UrlGuard};
+use tandem_nodes::{CallLimits, HttpCaller, LocalScripts, UrlGuard};
 use tandem_record::conversation::{CodeCall, CodeOutcome, FlowOrigin, FlowRunStart};
 use tandem_record::{
     AgentId, EffectId, FlowId, Object, Owner, RunId, SessionId, TenantId, Timestamp,
@@ -39,6 +39,7 @@ pub(super) struct Desk {
     pub(super) registry: Arc<AgentRegistry>,
     pub(super) agents: FolderAgents,
     pub(super) recorder: Arc<MemoryRecorder>,
+    pub(super) scripts: Arc<LocalScripts>,
 }
 
 pub(super) fn write(root: &Path, path: &str, text: &str) {
@@ -49,6 +50,21 @@ pub(super) fn write(root: &Path, path: &str, text: &str) {
 
 /// A host with these files.
 pub(super) fn desk(files: &[(&str, &str)]) -> Desk {
+    desk_with(files, BTreeMap::new())
+}
+
+/// The only environment variables, of this host.
+fn environment(name: &str) -> Option<String> {
+    let known = [("CLINIC_KEY", "agents-own-key"), ("TANDEM_SECRET", "x")];
+    let found = known.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| (*value).to_owned())
+}
+
+/// A host with these files and model providers.
+pub(super) fn desk_with(
+    files: &[(&str, &str)],
+    providers: BTreeMap<String, OperatorModel>,
+) -> Desk {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (path, text) in files {
         write(folder.path(), path, text);
@@ -61,6 +77,15 @@ pub(super) fn desk(files: &[(&str, &str)]) -> Desk {
         allow_private: true,
         ..UrlGuard::default()
     };
+    let scripts = Arc::new(LocalScripts::new(|| NOW));
+    let models = ModelAccess {
+        providers,
+        scripts: scripts.clone(),
+        breakers: Arc::default(),
+        environment: Box::new(environment),
+        guard: guard.clone(),
+        limits: CallLimits::default(),
+    };
     let http = HttpCaller::new(guard, CallLimits::default()).expect("an HTTP client");
     let loopback: Arc<dyn Transport> = Arc::new(LoopbackTransport::new(
         recorder.clone(),
@@ -70,6 +95,7 @@ pub(super) fn desk(files: &[(&str, &str)]) -> Desk {
         registry.clone(),
         AgentResources {
             http: Arc::new(http),
+            models,
             transports: BTreeMap::from([(LoopbackTransport::NAME.to_owned(), loopback)]),
             recorder: recorder.clone(),
         },
@@ -79,6 +105,7 @@ pub(super) fn desk(files: &[(&str, &str)]) -> Desk {
         registry,
         agents,
         recorder,
+        scripts,
     }
 }
 

@@ -16,7 +16,7 @@ const QUICK: &str = "retryBaseDelayMs: 0, retryJitterMs: 0,";
 pub(super) struct TestServer {
     pub(super) url: String,
     /// Head and body of every request.
-    requests: Arc<Mutex<Vec<(String, Value)>>>,
+    pub(super) requests: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 pub(super) async fn server(
