@@ -1,9 +1,11 @@
 //! Performs the host's outgoing calls: HTTP calls of nodes, calls of models, tools and pack nodes,
-//! webhook deliveries, and the check that a secret can be resolved.
+//! webhook deliveries, models and speech of conversations, and the check that a secret can be
+//! resolved.
 //!
 //! An effect is already recorded under an id that never changes; this crate attempts it once and
 //! returns the outcome. It does not decide about retries, does not write to the log of a run, and
-//! does not depend on the store or the engine.
+//! does not depend on the store or the engine. Calls of conversations are the exception about
+//! retries: they are repeated within their timeout, as their caller's settings say.
 //!
 //! Invariants:
 //! - Every outgoing connection goes to an address that the [`UrlGuard`] has checked. Names are
@@ -36,8 +38,8 @@ mod webhook;
 mod tests;
 
 pub use chat::{
-    BreakerSettings, ChatModel, ChatPieces, ChatReply, ChatRequest, ChatSettings, ChatTool,
-    CircuitBreakers, CircuitChange, CircuitCounts, CircuitState, HostedSpeech, KeyError,
+    ApiKeyError, BreakerSettings, ChatModel, ChatPieces, ChatReply, ChatRequest, ChatSettings,
+    ChatTool, CircuitBreakers, CircuitChange, CircuitCounts, CircuitState, HostedSpeech,
     LocalScripts, NotedCall, NotedMessage, ProviderFailure, RetrySettings, ScriptChooser,
     ScriptMemory, ScriptedSpeech, SpeechAudio, SpeechFormat, SpeechLimits, SpeechSettings,
     SpeechToText, SynthesisRequest, TextToSpeech, TranscriptionRequest, read_api_key,

@@ -38,7 +38,7 @@ pub struct ChatSettings {
 
 /// Why a key cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
+pub enum ApiKeyError {
     #[error("the environment variable {0} is not set or is empty")]
     NotSet(String),
     #[error("the environment variable {0} belongs to the host: keys of models have other names")]
@@ -49,13 +49,13 @@ pub enum KeyError {
 pub fn read_api_key(
     name: &str,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<String, KeyError> {
+) -> Result<String, ApiKeyError> {
     if name.to_ascii_uppercase().starts_with(HOST_VARIABLES) {
-        return Err(KeyError::OfHost(name.to_owned()));
+        return Err(ApiKeyError::OfHost(name.to_owned()));
     }
     let key = environment(name).map(|key| key.trim().to_owned());
     key.filter(|key| !key.is_empty())
-        .ok_or_else(|| KeyError::NotSet(name.to_owned()))
+        .ok_or_else(|| ApiKeyError::NotSet(name.to_owned()))
 }
 
 /// What is sent with every call.

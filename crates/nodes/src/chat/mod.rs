@@ -28,7 +28,7 @@ mod speech_form;
 pub use breaker::{BreakerSettings, CircuitBreakers, CircuitChange, CircuitCounts, CircuitState};
 pub use call::{ChatPieces, ChatReply, ChatRequest, ChatTool};
 pub use failure::ProviderFailure;
-pub use hosted::{ChatSettings, KeyError, read_api_key};
+pub use hosted::{ApiKeyError, ChatSettings, read_api_key};
 pub use retry::RetrySettings;
 pub use script_memory::{LocalScripts, NotedCall, NotedMessage, ScriptChooser, ScriptMemory};
 
@@ -51,7 +51,7 @@ pub struct ChatModel(Provider);
 
 enum Provider {
     Hosted(Box<HostedChat>),
-    Scripted(ScriptedChat),
+    Scripted(Box<ScriptedChat>),
 }
 
 impl ChatModel {
@@ -63,7 +63,8 @@ impl ChatModel {
 
     /// A model that answers from a script.
     pub fn scripted(script: Script, memory: Arc<dyn ScriptMemory>) -> Self {
-        Self(Provider::Scripted(ScriptedChat::new(script, memory)))
+        let scripted = ScriptedChat::new(script, memory);
+        Self(Provider::Scripted(Box::new(scripted)))
     }
 
     /// The provider's name, by which its circuit breaker is kept.

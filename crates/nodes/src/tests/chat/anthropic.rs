@@ -12,7 +12,7 @@ async fn sent_body(server: &Server) -> Value {
     serde_json::from_str(&server.only_request().await.body).unwrap()
 }
 
-/// Z-42
+/// Z-42 (half: what a provider is sent)
 #[tokio::test]
 async fn request_has_prompt_alternating_turns_and_tools() {
     let text = json!([{"type": "text", "text": "For"}, {"type": "text", "text": "ty."}]);
@@ -79,7 +79,7 @@ async fn object_is_the_input_of_a_tool_beside_the_agents_own() {
     assert_eq!(body["tools"][1]["input_schema"], reply_schema());
 }
 
-/// Z-37
+/// Z-37 (half: tool calls of a provider)
 #[tokio::test]
 async fn tools_of_the_agent_are_asked_for_also_where_an_object_is_wanted() {
     let used = json!([{"type": "text", "text": "One moment."},

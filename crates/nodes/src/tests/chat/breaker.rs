@@ -1,10 +1,11 @@
 //! Circuit breakers.
 
 use crate::{
-    BreakerSettings, ChatReply, CircuitBreakers, CircuitChange, CircuitCounts, CircuitState,
-    ProviderFailure,
+    BreakerSettings, ChatModel, ChatReply, CircuitBreakers, CircuitChange, CircuitCounts,
+    CircuitState, LocalScripts, ProviderFailure, RetrySettings, Script,
 };
 use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tandem_record::conversation::{ChatAnswer, CodeError};
 use tandem_record::{AgentId, Timestamp};
@@ -189,4 +190,25 @@ async fn zero_failures_to_open_means_never() {
     };
     desk.fail(20).await;
     assert_eq!(desk.state(), CircuitState::Closed);
+}
+
+/// Workers of the outbox run on several threads.
+#[tokio::test]
+async fn call_through_a_breaker_can_move_between_threads() {
+    let memory = Arc::new(LocalScripts::new(|| Timestamp(0)));
+    let script = Script::parse(r#"{"answers": [{"text": "a b"}]}"#).unwrap();
+    let model = ChatModel::scripted(script, memory);
+    let called = tokio::spawn(async move {
+        let breakers = CircuitBreakers::default();
+        let (request, retry) = (super::request(), RetrySettings::default());
+        let count = Mutex::new(0);
+        let pieces = |_: &str| *count.lock() += 1;
+        let call = model.call(&request, &retry, Some(&pieces));
+        let provider = model.provider();
+        let called = breakers.call(&request.agent, provider, &|| Timestamp(0), &|_| {}, call);
+        called
+            .await
+            .map(|reply| (reply.answer.text, count.into_inner()))
+    });
+    assert_eq!(called.await.unwrap().unwrap(), (Some("a b".to_owned()), 2));
 }

@@ -2,7 +2,7 @@
 
 use super::super::server::Server;
 use super::*;
-use crate::{KeyError, read_api_key};
+use crate::{ApiKeyError, read_api_key};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -234,8 +234,8 @@ fn key_is_read_from_a_variable_that_is_not_the_hosts() {
     assert_eq!(read_api_key("HOUSE_KEY", environment).unwrap(), "secret");
     for name in ["EMPTY", "MISSING"] {
         let error = read_api_key(name, environment).unwrap_err();
-        assert_eq!(error, KeyError::NotSet(name.to_owned()));
+        assert_eq!(error, ApiKeyError::NotSet(name.to_owned()));
     }
     let error = read_api_key("tandem_SIGNING_KEY", environment).unwrap_err();
-    assert!(matches!(error, KeyError::OfHost(_)));
+    assert!(matches!(error, ApiKeyError::OfHost(_)));
 }

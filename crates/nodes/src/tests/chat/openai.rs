@@ -11,7 +11,7 @@ fn completion(message: &Value, finish: &str) -> Value {
     })
 }
 
-/// Z-42
+/// Z-42 (half: what a provider is sent)
 #[tokio::test]
 async fn request_has_prompt_history_tools_and_key() {
     let server =
@@ -44,7 +44,7 @@ async fn request_has_prompt_history_tools_and_key() {
     assert_eq!(body, expected);
 }
 
-/// Z-37
+/// Z-37 (half: tool calls of a provider)
 #[tokio::test]
 async fn tool_calls_are_returned_with_parsed_arguments_and_unique_ids() {
     let call_of = |id: &str, args: &Value| {

@@ -23,7 +23,7 @@ fn nth(n: u32, text: &str) -> ChatRequest {
     }
 }
 
-/// Z-224
+/// Z-224 (half: matchers, order, delays and failures)
 #[tokio::test(start_paused = true)]
 async fn the_script_of_the_interface_is_followed() {
     let memory = memory();
@@ -75,7 +75,7 @@ async fn the_script_of_the_interface_is_followed() {
     }
 }
 
-/// Z-224
+/// Z-224 (half: the call log)
 #[tokio::test]
 async fn calls_are_noted_when_they_begin_also_when_they_fail() {
     let memory = memory();
