@@ -42,7 +42,7 @@ pub struct ModelAccess {
     pub scripts: Arc<dyn ScriptMemory>,
     pub breakers: Arc<CircuitBreakers>,
     /// Reads an environment variable, for keys that an agent names.
-    pub environment: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub environment: fn(&str) -> Option<String>,
     /// For addresses that an agent gives itself.
     pub guard: UrlGuard,
     pub limits: CallLimits,
@@ -120,7 +120,7 @@ impl ModelAccess {
 
     /// The key in a variable that the agent names.
     fn own_key(&self, variable: Option<&str>) -> Result<Option<String>, CodeError> {
-        let key = variable.map(|name| read_api_key(name, &self.environment));
+        let key = variable.map(|name| read_api_key(name, self.environment));
         key.transpose().map_err(|why| unusable(why.to_string()))
     }
 

@@ -7,7 +7,7 @@ use crate::program::ScriptProgram;
 use crate::rebuild::{rebuild, start_of};
 use crate::registry::AgentRegistry;
 use crate::test_recorder::TestRecorder;
-use crate::transport::Transport;
+use crate::transport::ChatTransport;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct AgentResources {
     pub http: Arc<HttpCaller>,
     pub models: ModelAccess,
     /// By the name that agents and targets use.
-    pub transports: BTreeMap<String, Arc<dyn Transport>>,
+    pub transports: BTreeMap<String, Arc<dyn ChatTransport>>,
     /// Where calls of `record` tools are noted.
     pub recorder: Arc<dyn TestRecorder>,
 }

@@ -45,5 +45,5 @@ pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,
 };
-pub use transport::{LoopbackTransport, Transport};
+pub use transport::{ChatTransport, LoopbackTransport};
 pub use watch::AgentWatcher;

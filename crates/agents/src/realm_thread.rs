@@ -25,7 +25,7 @@ const FETCH: &str = "http.fetch";
 pub(crate) struct RealmThread {
     commands: Sender<Command>,
     condition: Arc<Condition>,
-    last_ticket: AtomicU64,
+    last_number: AtomicU64,
 }
 
 /// What others know of the thread.
@@ -37,7 +37,7 @@ struct Condition {
 
 /// Names a call of this thread, before the realm has a name for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct CallNumber(u64);
 
 /// What to call.
 pub(crate) enum Target {
@@ -55,7 +55,7 @@ pub(crate) enum Target {
 pub(crate) type Finished = (Result<Value, ScriptFailure>, CallSession);
 
 struct NewCall {
-    ticket: Ticket,
+    number: CallNumber,
     target: Target,
     session: CallSession,
     http: HttpAccess,
@@ -72,7 +72,7 @@ enum Command {
         answer: Result<Value, ErrorData>,
         now_ms: i64,
     },
-    Cancel(Ticket),
+    Cancel(CallNumber),
 }
 
 impl RealmThread {
@@ -99,7 +99,7 @@ impl RealmThread {
         Ok(Self {
             commands,
             condition,
-            last_ticket: AtomicU64::new(0),
+            last_number: AtomicU64::new(0),
         })
     }
 
@@ -122,10 +122,10 @@ impl RealmThread {
         session: CallSession,
         http: HttpAccess,
     ) -> Option<Finished> {
-        let ticket = Ticket(self.last_ticket.fetch_add(1, Ordering::Relaxed));
+        let number = CallNumber(self.last_number.fetch_add(1, Ordering::Relaxed));
         let (reply, finished) = oneshot::channel();
         let call = NewCall {
-            ticket,
+            number,
             target,
             session,
             http,
@@ -136,7 +136,7 @@ impl RealmThread {
         let _ = self.commands.send(Command::Begin(Box::new(call)));
         let _cancel = CancelOnDrop {
             commands: &self.commands,
-            ticket,
+            number,
         };
         finished.await.ok()
     }
@@ -145,12 +145,12 @@ impl RealmThread {
 /// Cancelling a call that is over does nothing.
 struct CancelOnDrop<'a> {
     commands: &'a Sender<Command>,
-    ticket: Ticket,
+    number: CallNumber,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::Cancel(self.ticket));
+        let _ = self.commands.send(Command::Cancel(self.number));
     }
 }
 
@@ -162,7 +162,7 @@ struct Worker {
 }
 
 struct RunningCall {
-    ticket: Ticket,
+    number: CallNumber,
     session: CallSession,
     http: HttpAccess,
     commands: Sender<Command>,
@@ -190,8 +190,8 @@ impl Worker {
                     answer,
                     now_ms,
                 } => realm.answer(index, answer.as_ref(), now_ms),
-                Command::Cancel(ticket) => {
-                    self.cancel(&mut realm, ticket);
+                Command::Cancel(number) => {
+                    self.cancel(&mut realm, number);
                     Vec::new()
                 }
             };
@@ -225,7 +225,7 @@ impl Worker {
             Target::Schema { path, value } => realm.validate(path, value, now_ms),
         };
         let running = RunningCall {
-            ticket: call.ticket,
+            number: call.number,
             session: call.session,
             http: call.http,
             commands: call.commands,
@@ -235,8 +235,8 @@ impl Worker {
         events
     }
 
-    fn cancel(&mut self, realm: &mut AgentRealm, ticket: Ticket) {
-        let found = self.calls.iter().find(|(_, call)| call.ticket == ticket);
+    fn cancel(&mut self, realm: &mut AgentRealm, number: CallNumber) {
+        let found = self.calls.iter().find(|(_, call)| call.number == number);
         if let Some(id) = found.map(|(id, _)| *id) {
             realm.cancel(id);
             self.calls.remove(&id);

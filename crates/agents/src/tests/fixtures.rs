@@ -1,7 +1,7 @@
 //! A host with agents in a temporary folder.
 
 use crate::{AgentRegistry, AgentResources, AgentSummary, FolderAgents, MemoryRecorder};
-use crate::{LoopbackTransport, ModelAccess, OperatorModel, Transport};
+use crate::{ChatTransport, LoopbackTransport, ModelAccess, OperatorModel};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,12 +82,12 @@ pub(super) fn desk_with(
         providers,
         scripts: scripts.clone(),
         breakers: Arc::default(),
-        environment: Box::new(environment),
+        environment,
         guard: guard.clone(),
         limits: CallLimits::default(),
     };
     let http = HttpCaller::new(guard, CallLimits::default()).expect("an HTTP client");
-    let loopback: Arc<dyn Transport> = Arc::new(LoopbackTransport::new(
+    let loopback: Arc<dyn ChatTransport> = Arc::new(LoopbackTransport::new(
         recorder.clone(),
         Arc::new(FixedClock),
     ));

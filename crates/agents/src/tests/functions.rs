@@ -2,8 +2,10 @@
 
 use super::fixtures::*;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use tandem_record::conversation::{AdminActor, CodeCall, SideMessage};
 use tandem_runtime::conversation::{AgentHost, CallContext};
+use tokio::task::JoinSet;
 
 fn with_keys(keys: Value) -> CallContext {
     let keys = keys.as_object().cloned().expect("an object");
@@ -272,16 +274,14 @@ async fn calls_do_not_see_each_others_sessions() {
     let desk = demo(
         "commands: { c: { handler: async (ctx, n) => { await ctx.session.kv.set('n', n); return [n, await ctx.session.kv.get('n')]; } } }",
     );
-    let calls = (0..50).map(|n| {
-        let desk = &desk;
-        async move { desk.call("commands.c.handler", vec![json!(n)]).await }
-    });
-    let mut outcomes = Vec::new();
-    for call in calls.map(|call| Box::pin(call)).collect::<Vec<_>>() {
-        outcomes.push(call.await);
+    let desk = Arc::new(desk);
+    let mut calls = JoinSet::new();
+    for n in 0..50 {
+        let desk = desk.clone();
+        calls.spawn(async move { (n, desk.call("commands.c.handler", vec![json!(n)]).await) });
     }
-    for (n, outcome) in outcomes.iter().enumerate() {
-        assert_eq!(value(outcome), json!([n, n]));
+    for (n, outcome) in calls.join_all().await {
+        assert_eq!(value(&outcome), json!([n, n]));
     }
 }
 
