@@ -14,7 +14,7 @@ use tandem_script::{AgentCode, ScriptLimits, Surroundings};
 
 pub(crate) struct AgentVersion {
     pub(crate) spec: Arc<AgentSpec>,
-    /// `ctx.config`: functions are markers.
+    /// As it was written; functions are markers.
     pub(crate) config: Value,
     pub(crate) time_zone: String,
     pub(crate) scripts: ModelScripts,
@@ -64,7 +64,7 @@ impl AgentVersion {
     }
 }
 
-/// The zone of an agent's local times. `jiff` knows which names exist; an unknown one counts as UTC there.
+/// The zone of an agent's local times.
 pub(crate) fn time_zone(config: &Value) -> String {
     let zone = config
         .pointer("/scheduler/timezone")
