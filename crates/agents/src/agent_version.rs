@@ -14,7 +14,7 @@ use tandem_script::{AgentCode, ScriptLimits, Surroundings};
 
 pub(crate) struct AgentVersion {
     pub(crate) spec: Arc<AgentSpec>,
-    /// As it was written; functions are markers.
+    /// `ctx.config`: functions are markers.
     pub(crate) config: Value,
     pub(crate) time_zone: String,
     pub(crate) scripts: ModelScripts,

@@ -131,6 +131,7 @@ pub(crate) fn data(version: &AgentVersion, context: &CallContext) -> Object {
     let mut put = |name: &str, value: Value| data.insert(name.to_owned(), value);
     put("agentId", json!(context.agent));
     put("language", json!(version.spec.language.code()));
+    put("config", version.config.clone());
     put("state", state(context));
     if let Some(actor) = &context.actor {
         put("actor", json!(actor));

@@ -7,7 +7,7 @@
 
 use crate::copy::copy;
 use crate::failure::{ErrorData, FailureCode, ScriptFailure};
-use crate::function_call::{Argument, Root, json_text};
+use crate::function_call::{Argument, Root};
 use crate::host_call::{CallId, HostCall};
 use crate::limits::ScriptLimits;
 use crate::realm::{LogLine, Realm, Scope, Stop, Surroundings};
@@ -66,13 +66,11 @@ impl AgentRealm {
         let config = realm.enter(|scope| {
             let config = assemble(scope, code)?;
             let copied = copy(&scope.ctx, config.as_value(), limits.config_bytes);
-            let copied = copied.map_err(|error| {
+            scope.driver("setConfig")?.call::<_, ()>((config,))?;
+            copied.map_err(|error| {
                 let message = format!("the configuration cannot be read: {}", error.message());
                 Stop::from(ScriptFailure::new(FailureCode::Exception, message))
-            })?;
-            let shown = json_text(&copied)?;
-            scope.driver("setConfig")?.call::<_, ()>((config, shown))?;
-            Ok(copied)
+            })
         })?;
         Ok(Self {
             realm,
@@ -89,8 +87,7 @@ impl AgentRealm {
         &self.config
     }
 
-    /// Calls the function at a JSON pointer into the configuration, for example `/tools/0/handler`. `ctx`
-    /// shows the members of `context`, and the configuration as data.
+    /// Calls the function at a JSON pointer into the configuration, for example `/tools/0/handler`.
     pub fn call(
         &mut self,
         path: &str,

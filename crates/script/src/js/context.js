@@ -4,7 +4,7 @@
 // could have replaced: no array or promise methods, no iteration.
 (function (effect, host, parse) {
   'use strict';
-  const { defineProperty, freeze, isFrozen } = Object;
+  const { defineProperty, freeze } = Object;
   const { ownKeys } = Reflect;
 
   // `ctx.admin` is deliberately not among them (Z-6).
@@ -15,7 +15,7 @@
   const each = (names, action) => { for (let i = 0; i < names.length; i++) action(names[i]); };
 
   const deepFreeze = (value) => {
-    if (value === null || typeof value !== 'object' || isFrozen(value)) return value;
+    if (value === null || typeof value !== 'object') return value;
     each(ownKeys(value), (key) => deepFreeze(value[key]));
     return freeze(value);
   };

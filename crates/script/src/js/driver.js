@@ -90,8 +90,6 @@
   let flow;
   let parked;
   let config;
-  // The configuration as data, for `ctx.config`.
-  let shownConfig;
 
   return {
     __proto__: null,
@@ -147,7 +145,7 @@
     forget: (call) => { delete results[call]; },
 
     // --- functions of the agent and of parked effects
-    setConfig: (value, json) => { config = value; shownConfig = parse(json); },
+    setConfig: (value) => { config = value; },
     call: (call, target, pathJson, argsJson, contextAtJson, dataJson) => {
       const found = at(target === 'parked' ? parked : config, parse(pathJson));
       if (typeof found.value !== 'function') return false;
@@ -156,7 +154,7 @@
       const contextAt = parse(contextAtJson);
       const view = target === 'parked'
         ? makeContext('hook', call, { ...flow.data, ...data })
-        : makeContext('agent', call, { ...data, config: shownConfig });
+        : makeContext('agent', call, data);
       for (let i = 0; i < contextAt.length; i++) args[contextAt[i]] = view.ctx;
       results[call] = (async () => apply(found.value, found.self, args))();
       return true;
