@@ -2,11 +2,13 @@
 //!
 //! A version never changes. Calls under way keep theirs while the agent moves on to the next one.
 
+use crate::model_scripts::ModelScripts;
 use crate::realm_thread::RealmThread;
 use parking_lot::Mutex;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tandem_engine::agent::AgentSpec;
+use tandem_nodes::ChatModel;
 use tandem_record::Timestamp;
 use tandem_script::{AgentCode, ScriptLimits, Surroundings};
 
@@ -15,6 +17,9 @@ pub(crate) struct AgentVersion {
     /// `ctx.config`: functions are markers.
     pub(crate) config: Value,
     pub(crate) time_zone: String,
+    pub(crate) scripts: ModelScripts,
+    /// The models for chat and for extraction, once they were needed.
+    pub(crate) models: [OnceLock<Arc<ChatModel>>; 2],
     code: AgentCode,
     limits: ScriptLimits,
     realm: Mutex<Option<Arc<RealmThread>>>,
@@ -25,12 +30,15 @@ impl AgentVersion {
         spec: AgentSpec,
         config: Value,
         code: AgentCode,
+        scripts: ModelScripts,
         limits: ScriptLimits,
     ) -> Self {
         Self {
             spec: Arc::new(spec),
             time_zone: time_zone(&config),
             config,
+            scripts,
+            models: Default::default(),
             code,
             limits,
             realm: Mutex::default(),
@@ -56,7 +64,7 @@ impl AgentVersion {
     }
 }
 
-/// The zone of an agent's local times. `jiff` knows which names exist; an unknown one counts as UTC there.
+/// The zone of an agent's local times.
 pub(crate) fn time_zone(config: &Value) -> String {
     let zone = config
         .pointer("/scheduler/timezone")

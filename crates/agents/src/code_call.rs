@@ -62,6 +62,7 @@ impl FolderAgents {
             Ok(Some((result, session))) => (result.map_err(code_error), Some(session)),
             Ok(None) => (Err(error("failed", "the agent's code stopped")), None),
             Err(_) => {
+                realm.retire_if_busy();
                 let message = format!("the function did not return within {timeout_ms} ms");
                 (Err(error("timeout", message)), None)
             }

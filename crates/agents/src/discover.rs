@@ -31,6 +31,16 @@ pub(crate) struct AgentPlace {
     pub(crate) path: PathBuf,
 }
 
+impl AgentPlace {
+    /// Where paths in the agent's configuration begin.
+    pub(crate) fn root(&self) -> PathBuf {
+        match self.path.is_dir() {
+            true => self.path.clone(),
+            false => self.path.parent().map(PathBuf::from).unwrap_or_default(),
+        }
+    }
+}
+
 /// Every agent of the folders, in the order of the folders and then of their names.
 pub(crate) fn agents(folders: &[PathBuf]) -> Vec<AgentPlace> {
     let mut places = Vec::new();

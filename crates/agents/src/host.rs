@@ -1,12 +1,13 @@
 //! The agents of a host as the runtime calls them.
 
 use crate::agent_version::AgentVersion;
+use crate::chat_models::ModelAccess;
 use crate::flow_package::FlowPackage;
 use crate::program::ScriptProgram;
 use crate::rebuild::{rebuild, start_of};
 use crate::registry::AgentRegistry;
 use crate::test_recorder::TestRecorder;
-use crate::transport::Transport;
+use crate::transport::ChatTransport;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,8 +28,9 @@ use tandem_runtime::conversation::{
 pub struct AgentResources {
     /// For tools and `ctx.http.fetch`.
     pub http: Arc<HttpCaller>,
+    pub models: ModelAccess,
     /// By the name that agents and targets use.
-    pub transports: BTreeMap<String, Arc<dyn Transport>>,
+    pub transports: BTreeMap<String, Arc<dyn ChatTransport>>,
     /// Where calls of `record` tools are noted.
     pub recorder: Arc<dyn TestRecorder>,
 }

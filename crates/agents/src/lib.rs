@@ -14,6 +14,7 @@
 
 mod agent_version;
 mod call_session;
+mod chat_models;
 mod code_call;
 mod discover;
 mod flow_package;
@@ -21,11 +22,13 @@ mod host;
 mod http_access;
 mod loaded_agent;
 mod model_call;
+mod model_scripts;
 mod program;
 mod realm_thread;
 mod rebuild;
 mod registry;
 mod summary;
+mod system_prompt;
 mod test_recorder;
 mod tool_call;
 mod transport;
@@ -34,11 +37,12 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+pub use chat_models::{ModelAccess, OperatorModel};
 pub use host::{AgentResources, FolderAgents};
 pub use registry::AgentRegistry;
 pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,
 };
-pub use transport::{LoopbackTransport, Transport};
+pub use transport::{ChatTransport, LoopbackTransport};
 pub use watch::AgentWatcher;

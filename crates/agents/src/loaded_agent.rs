@@ -4,10 +4,13 @@
 //! good content in use.
 
 use crate::agent_version::{AgentVersion, time_zone};
+use crate::discover::AgentPlace;
 use crate::flow_package::FlowPackage;
+use crate::model_scripts::ModelScripts;
 use crate::summary::file_error;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tandem_engine::agent::{AgentProblem, AgentSpec, LoadedFlow};
 use tandem_record::conversation::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
@@ -30,6 +33,8 @@ type FlowFiles = BTreeMap<String, Vec<FlowModule>>;
 
 pub(crate) struct LoadedAgent {
     id: String,
+    /// Where paths in the configuration begin.
+    root: PathBuf,
     part: Option<AgentPart>,
     files: FlowFiles,
     current: Option<Arc<AgentVersion>>,
@@ -43,14 +48,16 @@ pub(crate) struct LoadedAgent {
 struct Compiled {
     spec: AgentSpec,
     files: FlowFiles,
+    scripts: ModelScripts,
     /// What is wrong with flow files that were left out.
     errors: Vec<AgentFileError>,
 }
 
 impl LoadedAgent {
-    pub(crate) fn new(id: &str) -> Self {
+    pub(crate) fn new(place: &AgentPlace) -> Self {
         Self {
-            id: id.to_owned(),
+            id: place.id.clone(),
+            root: place.root(),
             part: None,
             files: FlowFiles::new(),
             current: None,
@@ -86,7 +93,13 @@ impl LoadedAgent {
     }
 
     /// Takes over what the loader found. Returns whether new turns behave differently.
-    pub(crate) fn update(&mut self, module: AgentModule, limits: ScriptLimits) -> bool {
+    pub(crate) fn update(
+        &mut self,
+        place: &AgentPlace,
+        module: AgentModule,
+        limits: ScriptLimits,
+    ) -> bool {
+        self.root = place.root();
         let broken = module.broken.clone();
         self.errors = module.errors.iter().cloned().map(file_error).collect();
         let new_part = new_part(&module);
@@ -98,10 +111,13 @@ impl LoadedAgent {
         for (position, part) in candidates.enumerate() {
             match self.compile(&part, files.clone()) {
                 Ok(compiled) => {
-                    self.errors.extend(compiled.errors);
-                    let is_same = self.part.as_ref() == Some(&part) && self.files == compiled.files;
+                    self.errors.extend(compiled.errors.iter().cloned());
+                    let scripts = self.current.as_ref().map(|current| &current.scripts);
+                    let is_same = self.part.as_ref() == Some(&part)
+                        && self.files == compiled.files
+                        && scripts == Some(&compiled.scripts);
                     if !is_same {
-                        self.use_version(part, compiled.spec, compiled.files, &sources, limits);
+                        self.use_version(part, compiled, &sources, limits);
                     }
                     return !is_same;
                 }
@@ -162,11 +178,19 @@ impl LoadedAgent {
             let loaded: Vec<LoadedFlow> = files.values().flatten().map(loaded_flow).collect();
             let problems = match AgentSpec::compile(&self.id, &part.config, &loaded) {
                 Ok(spec) => {
-                    return Ok(Compiled {
-                        spec,
-                        files,
-                        errors,
-                    });
+                    let entry = &part.code.set.entry;
+                    return match ModelScripts::read(&spec, &self.root, entry) {
+                        Ok(scripts) => Ok(Compiled {
+                            spec,
+                            files,
+                            scripts,
+                            errors,
+                        }),
+                        Err(error) => {
+                            errors.push(error);
+                            Err(errors)
+                        }
+                    };
                 }
                 Err(problems) => problems,
             };
@@ -203,11 +227,16 @@ impl LoadedAgent {
     fn use_version(
         &mut self,
         part: AgentPart,
-        mut spec: AgentSpec,
-        files: FlowFiles,
+        compiled: Compiled,
         sources: &BTreeMap<String, Arc<SourceSet>>,
         limits: ScriptLimits,
     ) {
+        let Compiled {
+            mut spec,
+            files,
+            scripts,
+            ..
+        } = compiled;
         let zone = time_zone(&part.config);
         let language = spec.language.code().to_owned();
         self.flows.clear();
@@ -237,7 +266,8 @@ impl LoadedAgent {
         let superseded = self.packages.len().saturating_sub(most);
         self.packages.drain(..superseded);
 
-        let version = AgentVersion::new(spec, part.config.clone(), part.code.clone(), limits);
+        let (config, code) = (part.config.clone(), part.code.clone());
+        let version = AgentVersion::new(spec, config, code, scripts, limits);
         self.current = Some(Arc::new(version));
         self.part = Some(part);
         self.files = files;

@@ -24,13 +24,20 @@ const FETCH: &str = "http.fetch";
 
 pub(crate) struct RealmThread {
     commands: Sender<Command>,
-    is_usable: Arc<AtomicBool>,
-    last_ticket: AtomicU64,
+    condition: Arc<Condition>,
+    last_number: AtomicU64,
+}
+
+/// What others know of the thread.
+struct Condition {
+    is_usable: AtomicBool,
+    /// It runs code of the author.
+    is_busy: AtomicBool,
 }
 
 /// Names a call of this thread, before the realm has a name for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct CallNumber(u64);
 
 /// What to call.
 pub(crate) enum Target {
@@ -48,7 +55,7 @@ pub(crate) enum Target {
 pub(crate) type Finished = (Result<Value, ScriptFailure>, CallSession);
 
 struct NewCall {
-    ticket: Ticket,
+    number: CallNumber,
     target: Target,
     session: CallSession,
     http: HttpAccess,
@@ -65,7 +72,7 @@ enum Command {
         answer: Result<Value, ErrorData>,
         now_ms: i64,
     },
-    Cancel(Ticket),
+    Cancel(CallNumber),
 }
 
 impl RealmThread {
@@ -76,10 +83,13 @@ impl RealmThread {
         surroundings: Surroundings,
     ) -> std::io::Result<Self> {
         let (commands, received) = mpsc::channel();
-        let is_usable = Arc::new(AtomicBool::new(true));
+        let condition = Arc::new(Condition {
+            is_usable: AtomicBool::new(true),
+            is_busy: AtomicBool::new(false),
+        });
         let worker = Worker {
             agent: agent.to_owned(),
-            is_usable: is_usable.clone(),
+            condition: condition.clone(),
             calls: BTreeMap::new(),
         };
         std::thread::Builder::new()
@@ -88,14 +98,21 @@ impl RealmThread {
             .spawn(move || worker.run(&code, limits, &surroundings, &received))?;
         Ok(Self {
             commands,
-            is_usable,
-            last_ticket: AtomicU64::new(0),
+            condition,
+            last_number: AtomicU64::new(0),
         })
     }
 
     /// False after a limit was exceeded, or when the code could not be loaded.
     pub(crate) fn is_usable(&self) -> bool {
-        self.is_usable.load(Ordering::Acquire)
+        self.condition.is_usable.load(Ordering::Acquire)
+    }
+
+    /// After a deadline has passed: code that still runs would hold up the next calls, too.
+    pub(crate) fn retire_if_busy(&self) {
+        if self.condition.is_busy.load(Ordering::Acquire) {
+            self.condition.is_usable.store(false, Ordering::Release);
+        }
     }
 
     /// Makes a call. Dropping the future gives the call up, with everything it did.
@@ -105,10 +122,10 @@ impl RealmThread {
         session: CallSession,
         http: HttpAccess,
     ) -> Option<Finished> {
-        let ticket = Ticket(self.last_ticket.fetch_add(1, Ordering::Relaxed));
+        let number = CallNumber(self.last_number.fetch_add(1, Ordering::Relaxed));
         let (reply, finished) = oneshot::channel();
         let call = NewCall {
-            ticket,
+            number,
             target,
             session,
             http,
@@ -119,7 +136,7 @@ impl RealmThread {
         let _ = self.commands.send(Command::Begin(Box::new(call)));
         let _cancel = CancelOnDrop {
             commands: &self.commands,
-            ticket,
+            number,
         };
         finished.await.ok()
     }
@@ -128,24 +145,24 @@ impl RealmThread {
 /// Cancelling a call that is over does nothing.
 struct CancelOnDrop<'a> {
     commands: &'a Sender<Command>,
-    ticket: Ticket,
+    number: CallNumber,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        let _ = self.commands.send(Command::Cancel(self.ticket));
+        let _ = self.commands.send(Command::Cancel(self.number));
     }
 }
 
 /// The thread's side.
 struct Worker {
     agent: String,
-    is_usable: Arc<AtomicBool>,
+    condition: Arc<Condition>,
     calls: BTreeMap<CallId, RunningCall>,
 }
 
 struct RunningCall {
-    ticket: Ticket,
+    number: CallNumber,
     session: CallSession,
     http: HttpAccess,
     commands: Sender<Command>,
@@ -165,6 +182,7 @@ impl Worker {
             Err(failure) => return self.refuse_all(&failure, received),
         };
         while let Ok(command) = received.recv() {
+            self.condition.is_busy.store(true, Ordering::Release);
             let events = match command {
                 Command::Begin(call) => self.begin(&mut realm, *call),
                 Command::Answer {
@@ -172,12 +190,13 @@ impl Worker {
                     answer,
                     now_ms,
                 } => realm.answer(index, answer.as_ref(), now_ms),
-                Command::Cancel(ticket) => {
-                    self.cancel(&mut realm, ticket);
+                Command::Cancel(number) => {
+                    self.cancel(&mut realm, number);
                     Vec::new()
                 }
             };
             self.handle(&mut realm, events);
+            self.condition.is_busy.store(false, Ordering::Release);
             for line in realm.take_logs() {
                 tracing::info!(agent = self.agent, level = line.level, "{}", line.text);
             }
@@ -186,7 +205,7 @@ impl Worker {
 
     /// The code was good when it was loaded and fails now.
     fn refuse_all(&self, failure: &ScriptFailure, received: &Receiver<Command>) {
-        self.is_usable.store(false, Ordering::Release);
+        self.condition.is_usable.store(false, Ordering::Release);
         while let Ok(command) = received.recv() {
             if let Command::Begin(call) = command {
                 let NewCall { session, reply, .. } = *call;
@@ -206,7 +225,7 @@ impl Worker {
             Target::Schema { path, value } => realm.validate(path, value, now_ms),
         };
         let running = RunningCall {
-            ticket: call.ticket,
+            number: call.number,
             session: call.session,
             http: call.http,
             commands: call.commands,
@@ -216,8 +235,8 @@ impl Worker {
         events
     }
 
-    fn cancel(&mut self, realm: &mut AgentRealm, ticket: Ticket) {
-        let found = self.calls.iter().find(|(_, call)| call.ticket == ticket);
+    fn cancel(&mut self, realm: &mut AgentRealm, number: CallNumber) {
+        let found = self.calls.iter().find(|(_, call)| call.number == number);
         if let Some(id) = found.map(|(id, _)| *id) {
             realm.cancel(id);
             self.calls.remove(&id);
@@ -234,7 +253,7 @@ impl Worker {
                 CallEventKind::Finished(result) => {
                     // Before the caller knows: its next call gets another realm.
                     if !realm.is_usable() {
-                        self.is_usable.store(false, Ordering::Release);
+                        self.condition.is_usable.store(false, Ordering::Release);
                     }
                     if let Some(call) = self.calls.remove(&event.call) {
                         // Nobody may wait for it any more.

@@ -9,8 +9,8 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tandem_record::AgentId;
 use tandem_record::conversation::{AgentFileError, AgentSummary};
+use tandem_record::{AgentId, Timestamp};
 use tandem_runtime::Clock;
 use tandem_script::{AgentModule, ScriptLimits, Surroundings};
 use tokio::sync::watch;
@@ -73,6 +73,10 @@ impl AgentRegistry {
         agents.get(agent.as_str())?.package(version).cloned()
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub(crate) fn limits(&self) -> ScriptLimits {
         self.limits
     }
@@ -129,8 +133,8 @@ impl AgentRegistry {
         let mut agents = self.agents.write();
         let agent = agents
             .entry(place.id.clone())
-            .or_insert_with(|| LoadedAgent::new(&place.id));
-        let has_changed = agent.update(module, self.limits);
+            .or_insert_with(|| LoadedAgent::new(place));
+        let has_changed = agent.update(place, module, self.limits);
         let summary = agent.summary();
         drop(agents);
         for error in &summary.errors {

@@ -14,6 +14,7 @@ use tandem_record::{EffectOutcome, HttpRequest, Object};
 use tandem_runtime::conversation::CallContext;
 use tandem_schema::{MAX_WORK, Meter};
 use tandem_script::Argument;
+use tokio::time::Instant;
 
 /// Why one attempt gave no result.
 struct AttemptFailure {
@@ -92,8 +93,8 @@ impl ToolCall<'_> {
             path: self.member("parameters"),
             value: args.clone(),
         };
-        let mut session = CallSession::new(self.context);
-        let mut checked = self.enter(target, &mut session).await?;
+        let mut check = self.new_attempt();
+        let mut checked = check.enter(target).await?;
         match checked.get("issues") {
             Some(issues) => Err(error("invalid_args", issue_texts(issues))),
             None => Ok(checked["value"].take()),
@@ -107,37 +108,58 @@ impl ToolCall<'_> {
             true => retry.max_retries,
             false => 0,
         };
-        let mut attempt = 0;
+        let mut count = 0;
         loop {
-            let mut session = CallSession::new(self.context);
-            let failure = match self.attempt(&args, &mut session).await {
-                Ok(value) => return with_result(session.into_outcome(), Ok(value)),
+            let mut attempt = self.new_attempt();
+            let result = attempt.run(args.clone()).await;
+            let outcome = attempt.session.into_outcome();
+            let failure = match result {
+                Ok(value) => return with_result(outcome, Ok(value)),
                 Err(failure) => failure,
             };
-            if !failure.is_transient || attempt == retries {
-                return with_result(session.into_outcome(), Err(failure.error));
+            if !failure.is_transient || count == retries {
+                return with_result(outcome, Err(failure.error));
             }
-            tokio::time::sleep(delay(retry, attempt)).await;
-            attempt += 1;
+            tokio::time::sleep(delay(retry, count)).await;
+            count += 1;
         }
     }
 
-    async fn attempt(
-        &self,
-        args: &Value,
-        session: &mut CallSession,
-    ) -> Result<Value, AttemptFailure> {
-        let mut args = args.clone();
-        if self.tool.has_before {
-            let changed = self.call_member("before", &args, session).await;
+    fn new_attempt(&self) -> Attempt<'_> {
+        let timeout = Duration::from_millis(self.version.spec.timeouts.tool_ms);
+        Attempt {
+            call: self,
+            session: CallSession::new(self.context),
+            deadline: Instant::now() + timeout,
+        }
+    }
+
+    fn member(&self, member: &str) -> String {
+        let path = tool_function(&self.version.spec, &self.tool.name, member);
+        path.expect("the tool comes from this specification")
+    }
+}
+
+/// One attempt: the tool and its hooks, within one timeout and with one session.
+struct Attempt<'a> {
+    call: &'a ToolCall<'a>,
+    session: CallSession,
+    deadline: Instant,
+}
+
+impl Attempt<'_> {
+    async fn run(&mut self, mut args: Value) -> Result<Value, AttemptFailure> {
+        let tool = self.call.tool;
+        if tool.has_before {
+            let changed = self.call_member("before", &args).await;
             let changed = changed.map_err(AttemptFailure::transient)?;
             if changed.is_object() {
                 args = changed;
             }
         }
-        let mut result = match &self.tool.kind {
+        let mut result = match &tool.kind {
             AgentToolKind::Handler => {
-                let result = self.call_member("handler", &args, session).await;
+                let result = self.call_member("handler", &args).await;
                 result.map_err(AttemptFailure::transient)?
             }
             AgentToolKind::Record {
@@ -146,9 +168,9 @@ impl ToolCall<'_> {
             } => self.record(&args, returns, *fail_times).await?,
             AgentToolKind::Http { url } => self.post(&args, url).await?,
         };
-        if self.tool.has_after {
+        if tool.has_after {
             // The tool has done its work: a failure here must not repeat it.
-            let changed = self.call_member("after", &result, session).await;
+            let changed = self.call_member("after", &result).await;
             let changed = changed.map_err(AttemptFailure::lasting)?;
             if !changed.is_null() {
                 result = changed;
@@ -157,36 +179,32 @@ impl ToolCall<'_> {
         Ok(result)
     }
 
-    async fn call_member(
-        &self,
-        member: &str,
-        argument: &Value,
-        session: &mut CallSession,
-    ) -> Result<Value, CodeError> {
+    async fn call_member(&mut self, member: &str, argument: &Value) -> Result<Value, CodeError> {
         let target = Target::Function {
-            path: self.member(member),
+            path: self.call.member(member),
             args: vec![Argument::Data(argument.clone()), Argument::Context],
-            context: self.data.clone(),
+            context: self.call.data.clone(),
         };
-        self.enter(target, session).await
+        self.enter(target).await
     }
 
     /// Calls the realm with the session as earlier calls of this attempt left it.
-    async fn enter(&self, target: Target, session: &mut CallSession) -> Result<Value, CodeError> {
-        let timeout_ms = self.version.spec.timeouts.tool_ms;
+    async fn enter(&mut self, target: Target) -> Result<Value, CodeError> {
+        let (version, timeout_ms) = (self.call.version, self.left_ms());
         let entered = self
+            .call
             .agents
-            .enter(self.version, target, session.clone(), timeout_ms);
+            .enter(version, target, self.session.clone(), timeout_ms);
         let (result, left) = entered.await;
         if let Some(left) = left {
-            *session = left;
+            self.session = left;
         }
         result
     }
 
-    fn member(&self, member: &str) -> String {
-        let path = tool_function(&self.version.spec, &self.tool.name, member);
-        path.expect("the tool comes from this specification")
+    fn left_ms(&self) -> u64 {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
     async fn record(
@@ -195,15 +213,16 @@ impl ToolCall<'_> {
         returns: &Value,
         fail_times: u32,
     ) -> Result<Value, AttemptFailure> {
+        let context = self.call.context;
         let call = RecordedToolCall {
-            name: self.tool.name.clone(),
+            name: self.call.tool.name.clone(),
             args: args.clone(),
-            idempotency_key: self.context.key.clone(),
-            session_id: self.context.session.clone(),
-            at: self.context.now,
+            idempotency_key: context.key.clone(),
+            session_id: context.session.clone(),
+            at: context.now,
         };
-        let recorder = &self.agents.resources.recorder;
-        let noted = recorder.note_tool_call(&self.context.agent, call, fail_times);
+        let recorder = &self.call.agents.resources.recorder;
+        let noted = recorder.note_tool_call(&context.agent, call, fail_times);
         let problem = match noted.await {
             Ok(true) => return Ok(returns.clone()),
             Ok(false) => "the tool was told to fail".to_owned(),
@@ -214,19 +233,20 @@ impl ToolCall<'_> {
 
     /// One `POST`. A 2xx answer is the result, anything else a failure.
     async fn post(&self, args: &Value, url: &str) -> Result<Value, AttemptFailure> {
+        let context = self.call.context;
         let request = HttpRequest {
             method: "POST".to_owned(),
             url: url.to_owned(),
             headers: Object::new(),
             body: Some(json!({
-                "name": self.tool.name,
+                "name": self.call.tool.name,
                 "args": args,
-                "sessionId": self.context.session,
+                "sessionId": context.session,
             })),
-            timeout_ms: self.version.spec.timeouts.tool_ms,
+            timeout_ms: self.left_ms(),
         };
-        let http = &self.agents.resources.http;
-        match http.call(&request, &self.context.key, None).await {
+        let http = &self.call.agents.resources.http;
+        match http.call(&request, &context.key, None).await {
             EffectOutcome::Done { mut outputs } => Ok(outputs.remove("body").unwrap_or_default()),
             EffectOutcome::Failed { error: why } => {
                 let code = match why.code.as_str() {
@@ -254,7 +274,7 @@ fn delay(retry: &RetrySpec, attempt: u32) -> Duration {
 }
 
 /// What a Standard Schema found, one text per issue.
-fn issue_texts(issues: &Value) -> String {
+pub(crate) fn issue_texts(issues: &Value) -> String {
     let issues = issues.as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |issue: &Value| {
         let message = issue["message"]

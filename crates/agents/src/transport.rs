@@ -10,7 +10,7 @@ use tandem_runtime::conversation::SendError;
 /// Hands texts to a network. An implementation gives the key to the network if that knows message ids of
 /// clients: the same text may be sent twice with it (Z-198).
 #[async_trait]
-pub trait Transport: Send + Sync {
+pub trait ChatTransport: Send + Sync {
     /// Returns the id that the network gave the message, if it gives one.
     async fn send(&self, to: &str, text: &str, key: &EffectId)
     -> Result<Option<String>, SendError>;
@@ -31,7 +31,7 @@ impl LoopbackTransport {
 }
 
 #[async_trait]
-impl Transport for LoopbackTransport {
+impl ChatTransport for LoopbackTransport {
     async fn send(
         &self,
         to: &str,
