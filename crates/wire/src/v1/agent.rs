@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::fields::WriteFields;
+use crate::fields::WriteFields;
 use super::payload::error as full;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

@@ -1,7 +1,7 @@
 //! The body sent to a run's `callbackUrl` when an interrupt is opened: the interrupt as in the
 //! run's snapshot, with a signed link to read and answer it.
 
-use super::fields::{Fields, WriteFields};
+use crate::fields::{Fields, WriteFields};
 use super::project::{SignedLink, interrupt};
 use serde_json::Value;
 use tandem_record::{InterruptView, RunId, WorkflowId};

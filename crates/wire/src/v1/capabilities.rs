@@ -11,7 +11,7 @@ pub use agents::AgentCapabilities;
 pub use packs::WasmPacks;
 pub use testing::TestingCapabilities;
 
-use super::fields::{Fields, WriteFields};
+use crate::fields::{Fields, WriteFields};
 use super::memory_and_lineage::COMPACTION_TRIGGER;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
 use super::webhook::SIGNATURE_ALGORITHM;

@@ -2,7 +2,7 @@
 //! major calls [`crate::project`].
 
 use super::agent;
-use super::fields::{Fields, TextFields, WriteFields};
+use crate::fields::{Fields, TextFields, WriteFields};
 use super::interrupt::public_data;
 use super::mask::{masked_entries, masked_run_outputs};
 use super::memory_and_lineage::{forked_from, owner};

@@ -2,7 +2,7 @@
 //! event that started the span. So exporting twice gives the same spans, and a child run can
 //! compute the span of the node that started it.
 
-use super::fields::{Fields, WriteFields};
+use crate::fields::{Fields, WriteFields};
 use super::model::add_usage;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
