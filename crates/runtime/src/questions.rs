@@ -6,21 +6,58 @@ use serde::Serialize;
 use serde_json::Value;
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, Partition, RecordedEvent, Resolution, StepId,
-    StreamId, TenantId, Timestamp, Vote, WorkflowId, WorkspaceId,
+    ClosedInterrupt, Event, Interrupt, InterruptId, InterruptView, Owner, Partition, RecordedEvent,
+    Resolution, RunId, StepId, StreamId, TenantId, Timestamp, Vote, WorkflowId, WorkspaceId,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page, RunPosition,
 };
 
+/// A run that waits for answers.
+pub(crate) trait QuestionSource {
+    fn run_id(&self) -> &RunId;
+    fn owner(&self) -> &Owner;
+    fn workflow_id(&self) -> WorkflowId;
+    fn ended_at(&self) -> Option<Timestamp>;
+    fn open_questions(&self) -> Vec<InterruptView>;
+    /// How a question ended.
+    fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt>;
+}
+
+impl QuestionSource for Run {
+    fn run_id(&self) -> &RunId {
+        self.id()
+    }
+
+    fn owner(&self) -> &Owner {
+        &self.request().owner
+    }
+
+    fn workflow_id(&self) -> WorkflowId {
+        self.definition().id().clone()
+    }
+
+    fn ended_at(&self) -> Option<Timestamp> {
+        self.ended_at()
+    }
+
+    fn open_questions(&self) -> Vec<InterruptView> {
+        self.open_questions()
+    }
+
+    fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
+        self.closed_question(id)
+    }
+}
+
 /// Rows that changed between two states of a run. `events` are the events between them.
-pub(crate) fn changed_rows(
-    before: Option<&Run>,
-    after: &Run,
+pub(crate) fn changed_rows<R: QuestionSource>(
+    before: Option<&R>,
+    after: &R,
     events: &[RecordedEvent],
 ) -> Vec<InterruptRow> {
-    let was_open = before.map(Run::open_questions).unwrap_or_default();
+    let was_open = before.map(R::open_questions).unwrap_or_default();
     let is_open = after.open_questions();
     let mut rows: Vec<InterruptRow> = is_open
         .iter()
@@ -46,7 +83,11 @@ struct Closing {
     edited: Option<Value>,
 }
 
-fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Closing {
+fn closing(
+    run: &impl QuestionSource,
+    question: &InterruptView,
+    events: &[RecordedEvent],
+) -> Closing {
     let mut votes = question.votes.clone();
     let mut edited = None;
     let shown = question.interrupt.data.get("artifactData");
@@ -141,8 +182,13 @@ struct ClosingBody<'a> {
     decided_at: Timestamp,
 }
 
-fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> InterruptRow {
-    let owner = &run.request().owner;
+fn row(
+    run: &impl QuestionSource,
+    question: &InterruptView,
+    closing: Option<Closing>,
+) -> InterruptRow {
+    let owner = run.owner();
+    let workflow_id = run.workflow_id();
     let interrupt = &question.interrupt;
     let closing_body = closing.as_ref().map(|closing| ClosingBody {
         edited: closing.edited.as_ref(),
@@ -161,7 +207,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         approver_roles: &question.policy.roles,
         level: question.level,
         reminders: question.reminders,
-        workflow_id: run.definition().id(),
+        workflow_id: &workflow_id,
         resume_schema: interrupt.resume_schema.as_ref(),
         expires_at: question.expires_at,
         proposed: question.proposed.as_ref(),
@@ -170,7 +216,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     let body = serde_json::to_string(&body).expect("a question is plain data with text keys");
     InterruptRow {
         interrupt: interrupt.id.clone(),
-        stream: StreamId::of_run(run.id()),
+        stream: StreamId::of_run(run.run_id()),
         step: StepId::new(question.node.as_str()),
         tenant: owner.tenant.clone(),
         workspace: owner.workspace.clone(),

@@ -13,7 +13,9 @@
 //! - A refused or failed commit changes nothing, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
+mod agent_log;
 mod audit;
+mod chat_users;
 mod checkpoint;
 mod commit;
 mod compression;
@@ -21,6 +23,7 @@ mod connection;
 mod copy;
 mod definitions;
 mod dump;
+mod escalations;
 mod events;
 mod fault;
 mod idempotency;
@@ -37,9 +40,12 @@ mod outbox_order;
 mod people;
 mod private;
 mod processes;
+#[cfg(test)]
+mod query_plan;
 mod queue;
 mod readers;
 mod runs;
+mod sessions;
 mod settings;
 mod statement_cache;
 mod storage;

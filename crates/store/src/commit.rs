@@ -1,6 +1,7 @@
 //! One atomic durable change.
 
 use crate::audit::AuditDraft;
+use crate::conversations::ConversationChange;
 use crate::fault::Fault;
 use crate::keys::KeyRecord;
 use crate::lane::Lane;
@@ -45,6 +46,8 @@ pub struct Commit {
     pub key: Option<KeyRecord>,
     /// Applied in order.
     pub webhooks: Vec<WebhookChange>,
+    /// Users, sessions, escalations and the logs of agents. Applied in order.
+    pub conversations: Vec<ConversationChange>,
 }
 
 /// What writing one row beside the events costs, as bytes of text: about the time its indexes take.
@@ -55,7 +58,7 @@ impl Commit {
     /// Cheap. Stores use it to share the writer fairly.
     pub fn size(&self) -> usize {
         let rows = self.timers.len() + self.outbox.len() + self.interrupts.len();
-        let rows = rows + self.memory.len() + self.joins.len();
+        let rows = rows + self.memory.len() + self.joins.len() + self.conversations.len();
         let rows = (rows + self.webhooks.len() + usize::from(self.key.is_some())) * ROW_BYTES;
         let appends = self.appends.iter().map(|append| {
             let events: usize = append.events.iter().map(|event| event.body.len()).sum();
@@ -79,6 +82,7 @@ impl Commit {
             _ => 0,
         });
         let answers = self.idempotency.iter().map(|a| a.response.body.len());
+        let conversations = self.conversations.iter().map(ConversationChange::size);
         appends
             .chain(outbox)
             .chain(registry)
@@ -86,6 +90,7 @@ impl Commit {
             .chain(questions)
             .chain(published)
             .chain(answers)
+            .chain(conversations)
             .sum::<usize>()
             + rows
     }
@@ -121,7 +126,26 @@ impl Commit {
                 return Err(Fault::permanent("invalid", message));
             }
         }
+        self.check_logged_events()?;
         self.check_ordered()
+    }
+
+    fn check_logged_events(&self) -> Result<(), Fault> {
+        for change in &self.conversations {
+            if let ConversationChange::LogEvents { stream, agent, .. } = change
+                && self.appended(stream).next().is_none()
+            {
+                let message = format!("a commit without events of {stream} logs them for {agent}");
+                return Err(Fault::permanent("invalid", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The appends with events to a stream, in their order.
+    pub fn appended<'a>(&'a self, stream: &'a StreamId) -> impl Iterator<Item = &'a Append> {
+        let of_stream = |append: &&Append| append.stream == *stream && !append.events.is_empty();
+        self.appends.iter().filter(of_stream)
     }
 
     /// Only the store knows which entries come first.
@@ -195,7 +219,7 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 impl Append {
     /// The head of the stream after this append.
-    fn end(&self) -> Option<Seq> {
+    pub fn end(&self) -> Option<Seq> {
         let length = self.after.map_or(0, |seq| seq.next().0) + self.events.len() as u64;
         length.checked_sub(1).map(Seq)
     }

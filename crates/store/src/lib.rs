@@ -13,6 +13,7 @@
 
 pub mod audit;
 mod commit;
+mod conversations;
 mod epochs;
 mod fault;
 mod keys;
@@ -32,6 +33,12 @@ pub use commit::{
     Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
     MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
     SnapshotRecord, StoredResponse, TimerChange,
+};
+pub use conversations::{
+    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,
+    EscalationAssignee, EscalationFilter, EscalationRow, LISTING_PAGE_BYTES, Listing, ListingPage,
+    ReadAgentLog, ReadChatUsers, ReadEscalations, ReadSessions, SCANNED_ROWS, SessionFilter,
+    SessionRow, listing,
 };
 pub use epochs::{CachedData, ReadEpochs};
 pub use fault::{Conflict, Error, Fault};
@@ -399,6 +406,10 @@ pub trait Store:
     + Keys
     + ReadPeople
     + ReadWebhooks
+    + ReadChatUsers
+    + ReadSessions
+    + ReadEscalations
+    + ReadAgentLog
     + Maintenance
 {
 }
@@ -422,6 +433,10 @@ impl<T> Store for T where
         + Keys
         + ReadPeople
         + ReadWebhooks
+        + ReadChatUsers
+        + ReadSessions
+        + ReadEscalations
+        + ReadAgentLog
         + Maintenance
 {
 }

@@ -10,6 +10,7 @@
 
 mod access;
 mod audit;
+mod conversations;
 mod journal;
 mod outbox;
 mod people;

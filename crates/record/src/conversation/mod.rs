@@ -4,6 +4,7 @@
 //! Field names of events are those of the conversational surface, in camelCase, so that a reader of
 //! a stored event and a reader of a sent one see the same words.
 
+mod agent_summary;
 mod candidate;
 mod chat_user;
 mod command;
@@ -16,6 +17,7 @@ mod session_view;
 mod turn;
 mod turn_work;
 
+pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
 pub use chat_user::{ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange};
 pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};

@@ -7,7 +7,7 @@ use crate::driven_machine::{DrivenMachine, ProjectedRows, Projection};
 use crate::fold_stream::FoldedStream;
 use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
-use crate::questions;
+use crate::questions::{self, QuestionSource};
 use crate::run_effects::run_of;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
@@ -18,7 +18,10 @@ use tandem_engine::flow_run::{
     FlowRun, FlowRunCommand, FlowRunContext, FlowRunState, NoFlowRunEffect,
 };
 use tandem_engine::machine::{Decision, Machine};
-use tandem_record::{Actor, DefinitionHash, Effect, OrderKey, StreamId, TenantId, TimerName};
+use tandem_record::{
+    Actor, ClosedInterrupt, DefinitionHash, Effect, InterruptId, InterruptView, OrderKey, Owner,
+    RunId, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
+};
 use tandem_store::{Commit, DefinitionRecord, Fault, Lane, NewEvent, RegistryChange, RunRow};
 
 impl DrivenMachine for FlowRun {
@@ -179,6 +182,33 @@ impl DrivenMachine for FlowRun {
             // Fails only when there are no receivers.
             let _ = runtime.inner.ended.send(decision.after.id().clone());
         }
+    }
+}
+
+impl QuestionSource for FlowRun {
+    fn run_id(&self) -> &RunId {
+        self.id()
+    }
+
+    fn owner(&self) -> &Owner {
+        let start = self.start();
+        &start.expect("only a run that began asks").owner
+    }
+
+    fn workflow_id(&self) -> WorkflowId {
+        self.workflow_id()
+    }
+
+    fn ended_at(&self) -> Option<Timestamp> {
+        self.ended_at()
+    }
+
+    fn open_questions(&self) -> Vec<InterruptView> {
+        self.open_questions()
+    }
+
+    fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
+        self.closed_question(id)
     }
 }
 

@@ -101,7 +101,7 @@ impl Runtime {
         let agent = agent.ok_or(SubmitError::NotFound)?;
         self.redact_in_place(&mut new.message.body);
         for _ in 0..MAX_ATTEMPTS {
-            if let Some(duplicate) = self.claimed(&new).await? {
+            if let Some(duplicate) = self.claimed_before(&new).await? {
                 return Ok(duplicate);
             }
             let user = user_id(&new.owner.tenant, &new.agent, &new.message.from);
@@ -132,8 +132,8 @@ impl Runtime {
         Err(Fault::retryable("contended", message).into())
     }
 
-    async fn claimed(&self, new: &NewMessage) -> Result<Option<ReceivedMessage>, Fault> {
-        let stored = self.store().idempotency(&new.claim_key()).await?;
+    async fn claimed_before(&self, new: &NewMessage) -> Result<Option<ReceivedMessage>, Fault> {
+        let stored = self.store().idempotency_record(&new.claim_key()).await?;
         let Some(stored) = stored else {
             return Ok(None);
         };
@@ -314,11 +314,7 @@ fn session_start(
         session_id: SessionId::from(format!("ses-{unique}")),
         agent_id: new.agent.clone(),
         owner: new.owner.clone(),
-        welcome: agent
-            .texts
-            .welcome_message
-            .clone()
-            .filter(|_| profile.is_none()),
+        welcome: agent.texts.welcome.clone().filter(|_| profile.is_none()),
         user,
         transport: new.transport.clone(),
         address: message.from.clone(),

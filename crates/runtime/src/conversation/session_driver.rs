@@ -328,7 +328,8 @@ async fn decide(
                        command: &SessionCommand,
                        agent: &AgentSpec,
                        programs: DecisionPrograms| {
-        let (meter, programs) = (Meter::with_limit(MAX_WORK), RefCell::new(programs));
+        let meter = Meter::with_limit(MAX_WORK);
+        let programs: RefCell<DecisionPrograms> = RefCell::new(programs);
         let context = SessionContext {
             now,
             agent,

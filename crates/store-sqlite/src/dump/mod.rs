@@ -34,7 +34,15 @@ const TITLE: &str = "tandem";
 const END: &str = "end";
 
 /// Rebuilt by an import, or not needed by it.
-const DERIVED: [&str; 4] = ["inbox", "snapshots", "heartbeat", "memory_present"];
+const DERIVED: [&str; 7] = [
+    "inbox",
+    "snapshots",
+    "heartbeat",
+    "memory_present",
+    "chat_user_lists",
+    "session_lists",
+    "escalation_lists",
+];
 /// Exported with the stream they belong to.
 const OF_STREAMS: [&str; 7] = [
     "streams",

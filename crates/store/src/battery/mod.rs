@@ -9,11 +9,14 @@
 //! passes every time it needs as a value. A new check is a public function in the file of its topic
 //! and one name in the list below.
 
+pub mod agent_log;
 pub mod append;
 pub mod audit;
+pub mod chat_users;
 pub mod compaction;
 pub mod concurrency;
 pub mod definitions;
+pub mod escalations;
 pub mod guards;
 pub mod idempotency;
 pub mod inbox;
@@ -27,6 +30,7 @@ pub mod people;
 pub mod processes;
 pub mod runs;
 pub mod sample;
+pub mod sessions;
 pub mod settings;
 pub mod snapshot;
 pub mod storage_usage;
@@ -141,6 +145,18 @@ macro_rules! battery {
                 no_delivery_guard_rejects_pending_deliveries, waking_moves_an_entry_earlier_only;
             snapshot: replaced_with_its_append, rejected_append_retains_the_old_snapshot,
                 snapshot_ahead_of_its_log_is_refused, fold_starts_after_a_wanted_snapshot;
+            chat_users: user_is_bound_to_its_tenant, users_are_listed_by_id_and_filtered,
+                changed_user_retains_identity_and_moves_between_tags, touch_moves_activity_forward_only,
+                rare_users_are_found_among_many;
+            sessions: session_is_bound_to_its_tenant, changed_session_retains_identity,
+                session_filters_combine, page_after_an_unknown_session_is_refused,
+                pages_of_sessions_stay_stable_while_sessions_start;
+            escalations: escalation_is_bound_to_its_tenant,
+                changed_escalation_retains_identity_and_moves_between_lists,
+                escalation_filters_combine, rare_escalation_is_found_among_many;
+            agent_log: events_are_listed_in_the_order_of_their_commits,
+                pages_of_an_agent_log_are_bounded_in_bytes, rejected_commit_logs_nothing,
+                follower_of_an_agent_log_skips_nothing;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,
                 one_live_run_for_a_scope, one_first_registration;

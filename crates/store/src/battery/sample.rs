@@ -1,14 +1,14 @@
 //! Building blocks of commits for the checks.
 
 use crate::{
-    Append, Commit, Conflict, Error, Lane, LaneQuery, Lease, LeaseId, Log, NewEvent, OutboxChange,
-    OutboxEntry, RunRow, Store, StoredEvent, WorkClass,
+    Append, Commit, Conflict, ConversationChange, Error, Lane, LaneQuery, Lease, LeaseId, Log,
+    NewEvent, OutboxChange, OutboxEntry, RunRow, SessionRow, Store, StoredEvent, WorkClass,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, Partition, RunId, RunStatus, Seq, StreamId, TenantId, Timestamp,
-    WorkflowId,
+    DefinitionHash, EffectId, Partition, RunId, RunStatus, Seq, SessionId, StreamId, TenantId,
+    Timestamp, WorkflowId,
 };
 
 /// An arbitrary time; checks count from here.
@@ -173,4 +173,27 @@ pub async fn whole(store: &Arc<dyn Store>, stream: &StreamId) -> Vec<StoredEvent
     let last = slice.events.last().map(|event| event.seq);
     assert_eq!(slice.head, last, "the head of {stream} is its last event");
     slice.events
+}
+
+/// An active session of the agent `desk` with the user `ana`.
+pub fn session_row(tenant: &str, session: &str) -> SessionRow {
+    SessionRow {
+        session_id: SessionId::new(session),
+        tenant: TenantId::new(tenant),
+        workspace: None,
+        agent: "desk".into(),
+        user_id: "usr-ana".into(),
+        user_external_id: "ana".into(),
+        started_at: NOW,
+        last_active_at: later(1),
+        ended_at: None,
+        body: format!(r#"{{"id":"{session}"}}"#),
+    }
+}
+
+pub fn conversation_changes(changes: impl IntoIterator<Item = ConversationChange>) -> Commit {
+    Commit {
+        conversations: changes.into_iter().collect(),
+        ..Commit::default()
+    }
 }

@@ -1,6 +1,7 @@
 //! The data, and how one commit changes it: validated as a whole, then applied without failing.
 
 use super::audit::AuditLog;
+use super::conversations::Conversations;
 use super::timers::{StoredTimer, TimerPlace};
 use super::webhooks::{Feed, Subscription};
 use crate::commit::{
@@ -57,6 +58,7 @@ pub(super) struct State {
     pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
     pub(super) feeds: BTreeMap<TenantId, Feed>,
+    pub(super) conversations: Conversations,
 }
 
 #[derive(Default)]
@@ -197,6 +199,7 @@ impl State {
                 self.raise_epoch(data);
             }
         }
+        self.conversations.apply(&commit);
         for append in commit.appends {
             self.append(append);
         }
