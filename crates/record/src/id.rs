@@ -109,6 +109,23 @@ impl RunId {
     }
 }
 
+impl SessionId {
+    /// The public id of one of this session's events.
+    pub fn event_id(&self, seq: Seq) -> String {
+        format!("evt-{self}-{seq}")
+    }
+
+    /// The public id of a turn.
+    pub fn turn_id(&self, turn: u64) -> String {
+        format!("{self}-t{turn}")
+    }
+
+    /// The public id of the request that a turn carries out.
+    pub fn request_id(&self, turn: u64) -> String {
+        format!("{self}-r{turn}")
+    }
+}
+
 impl StreamId {
     pub fn of_run(run: &RunId) -> Self {
         Self::new(format!("run:{run}"))

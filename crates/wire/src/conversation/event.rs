@@ -56,7 +56,9 @@ pub fn event(
         Cause::External(id) | Cause::Foreign { event: id, .. } => id.clone(),
     });
     out.set("causationId", cause);
-    let channel = actor.as_ref().map_or(&start.transport, |actor| &actor.channel);
+    let channel = actor
+        .as_ref()
+        .map_or(&start.transport, |actor| &actor.channel);
     out.set("channel", channel);
     out.set("actor", actor.as_ref().map(shown_actor));
     let mut payload = Payload::new(reader.texts);

@@ -3,7 +3,7 @@
 use crate::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
 use tandem_record::conversation::{FlowRecord, LedgerMessage, OutboxIntent};
-use tandem_record::{Recorded, RunId};
+use tandem_record::{Object, Recorded, RunId, SessionId};
 
 /// One message of the conversation.
 pub fn message(message: &LedgerMessage) -> Value {
@@ -17,10 +17,11 @@ pub fn message(message: &LedgerMessage) -> Value {
 }
 
 /// One text on its way to a transport, or delivered.
-pub fn outbox_entry(intent: &OutboxIntent) -> Value {
+pub fn outbox_entry(session: &SessionId, intent: &OutboxIntent) -> Value {
     let mut out = Fields::default();
     out.set("key", &intent.key);
-    out.set("turnId", intent.turn_id.as_ref());
+    out.set("sessionId", session);
+    out.set("turnId", intent.turn.map(|turn| session.turn_id(turn)));
     out.set("to", &intent.to);
     out.set("transport", &intent.transport);
     out.set("text", &intent.text);
@@ -42,7 +43,7 @@ pub fn journal_record(run: &RunId, recorded: &Recorded<FlowRecord>) -> Value {
     let record = serde_json::to_value(&recorded.event).unwrap_or_default();
     let fields = record.as_object().cloned().unwrap_or_default();
     // The name is outside.
-    let fields: tandem_record::Object = fields.into_iter().filter(|(key, _)| key != "r").collect();
+    let fields: Object = fields.into_iter().filter(|(key, _)| key != "r").collect();
     out.set("record", fields);
     json!(out.0)
 }

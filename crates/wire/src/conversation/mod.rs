@@ -1,5 +1,5 @@
 //! Shapes of the conversational surface: agents, users, sessions, messages, escalations, and the events of
-//! sessions. [`event`] is the one projection of a stored event of a session.
+//! sessions. [`event()`] is the one projection of a stored event of a session.
 
 mod answer;
 mod audit;
@@ -14,7 +14,7 @@ pub use audit::audit_entry;
 pub use event::{AgentLogPosition, EventReader, event, event_text};
 pub use event_name::event_name;
 pub use inspection::{journal_record, message, outbox_entry};
-pub use views::{AgentSummary, FlowSummary, LoadProblem, agent, escalation, session, user};
+pub use views::{escalation, session, user};
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,9 @@
-//! Agents, users, sessions and escalations as JSON.
+//! Users, sessions and escalations as JSON.
 
 use crate::fields::{Fields, WriteFields};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tandem_record::conversation::{ChatUser, EscalationRecord, EscalationResolution, SessionView};
-use tandem_record::{AgentId, FlowId, SessionId, Timestamp};
+use tandem_record::{AgentId, SessionId, Timestamp};
 
 /// `GET /sessions/{id}`, and what the rights of an admin are checked against.
 pub fn session(view: &SessionView) -> Value {
@@ -128,51 +127,4 @@ pub fn user(
         "createdAt": created_at.rfc3339(),
         "lastActiveAt": last_active_at.rfc3339(),
     })
-}
-
-/// An agent as it is loaded.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AgentSummary {
-    pub id: AgentId,
-    /// A version of it can be used.
-    #[serde(skip)]
-    pub is_ready: bool,
-    pub flows: Vec<FlowSummary>,
-    pub tools: Vec<String>,
-    pub commands: Vec<String>,
-    pub language: Option<String>,
-    pub model: Option<String>,
-    pub errors: Vec<LoadProblem>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FlowSummary {
-    pub flow_id: FlowId,
-    /// The hash of its code.
-    pub version: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-}
-
-/// What is wrong with a file of an agent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct LoadProblem {
-    pub file: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<u32>,
-    pub message: String,
-}
-
-/// `GET /agents/{id}`.
-pub fn agent(summary: &AgentSummary) -> Value {
-    let mut shown = json!(summary);
-    let status = if summary.is_ready { "ready" } else { "invalid" };
-    shown["status"] = json!(status);
-    shown
 }
