@@ -15,8 +15,8 @@ use tandem_engine::agent::AgentSpec;
 use tandem_engine::session::ProgramStep;
 use tandem_nodes::HttpCaller;
 use tandem_record::conversation::{
-    AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord, FlowRunStart,
-    SendRequest,
+    AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord,
+    FlowRunStart, SendRequest,
 };
 use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
 use tandem_runtime::conversation::{

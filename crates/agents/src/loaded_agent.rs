@@ -6,11 +6,11 @@
 use crate::agent_version::{AgentVersion, time_zone};
 use crate::flow_package::FlowPackage;
 use crate::summary::file_error;
-use tandem_record::conversation::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_engine::agent::{AgentProblem, AgentSpec, LoadedFlow};
+use tandem_record::conversation::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 use tandem_script::{AgentCode, AgentModule, FlowModule, ScriptLimits, SourceSet};
 
 /// Superseded packages that runs about to start may still name.
@@ -88,7 +88,7 @@ impl LoadedAgent {
     /// Takes over what the loader found. Returns whether new turns behave differently.
     pub(crate) fn update(&mut self, module: AgentModule, limits: ScriptLimits) -> bool {
         let broken = module.broken.clone();
-        self.errors = module.errors.iter().cloned().map(Into::into).collect();
+        self.errors = module.errors.iter().cloned().map(file_error).collect();
         let new_part = new_part(&module);
         let files = self.files_of(&module, &broken, new_part.as_ref());
         let mut sources = self.sources();

@@ -138,6 +138,7 @@ impl Replay {
             ProgramStep::HostCall { name, args } => json!({ "call": name, "args": args }),
             ProgramStep::Returned(value) => json!({ "returned": value }),
             ProgramStep::Failed(failure) => json!({ "failed": failure }),
+            ProgramStep::Diverged { actual, .. } => actual.clone(),
         };
         RebuildError::Diverged {
             step: self.step,

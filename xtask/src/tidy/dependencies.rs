@@ -74,6 +74,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-console",
             "tandem-api",
             "tandem-wasm",
+            "tandem-agents",
+            "tandem-script",
         ],
     ),
     (

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_record::conversation::{
-    AdminActor, AgentSummary, ChatAnswer, ChatMessage, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord,
-    FlowRunStart, ModelPurpose, SendRequest,
+    AdminActor, AgentSummary, ChatAnswer, ChatMessage, CodeCall, CodeError, CodeOutcome,
+    FlowFailure, FlowRecord, FlowRunStart, ModelPurpose, SendRequest,
 };
 use tandem_record::{AgentId, EffectId, Object, Recorded, SessionId, TenantId, Timestamp};
 

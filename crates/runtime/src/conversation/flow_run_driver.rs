@@ -22,7 +22,7 @@ use tandem_record::{
     Actor, ClosedInterrupt, DefinitionHash, Effect, InterruptId, InterruptView, OrderKey, Owner,
     RunId, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
 };
-use tandem_store::{Commit, DefinitionRecord, Fault, Lane, NewEvent, RegistryChange, RunRow};
+use tandem_store::{Commit, Fault, Lane, NewEvent, RunRow};
 
 impl DrivenMachine for FlowRun {
     const STREAM_PREFIX: &'static str = "run:flow-";
@@ -154,16 +154,12 @@ impl DrivenMachine for FlowRun {
     }
 
     fn project(
-        projection: &Projection<'_>,
+        _: &Projection<'_>,
         before: Option<&Self>,
         decision: &Decision<Self>,
         commit: &mut Commit,
     ) -> ProjectedRows {
         let after = &decision.after;
-        let is_new = before.is_none_or(|before| before.head().is_none());
-        if is_new && let Some(stored) = stored_code(projection.runtime, after) {
-            commit.registry.push(stored);
-        }
         let rows = questions::changed_rows(before, after, &decision.events);
         let has_question_changes = !rows.is_empty();
         commit.interrupts.extend(rows);
@@ -210,18 +206,6 @@ impl QuestionSource for FlowRun {
     fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
         self.closed_question(id)
     }
-}
-
-/// The code of the flow, stored by its hash as long as a run pins it (Z-214).
-fn stored_code(runtime: &Runtime, run: &FlowRun) -> Option<RegistryChange> {
-    let start = run.start()?;
-    let agents = runtime.conversations()?.agents();
-    let document = agents.flow_source(&start.agent_id, &start.version)?;
-    Some(RegistryChange::StoreCode(DefinitionRecord {
-        hash: DefinitionHash::new(&start.version),
-        workflow: run.workflow_id(),
-        document,
-    }))
 }
 
 fn row(run: &FlowRun) -> Option<RunRow> {
