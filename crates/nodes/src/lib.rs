@@ -15,8 +15,10 @@
 //!   response. The address of a model provider or a tool server does not either.
 
 mod address;
+mod chat;
 mod client;
 mod credentials;
+mod event_stream;
 mod failure;
 mod guard;
 mod http;
@@ -33,13 +35,21 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+pub use chat::{
+    BreakerSettings, ChatModel, ChatPieces, ChatReply, ChatRequest, ChatSettings, ChatTool,
+    CircuitBreakers, CircuitChange, CircuitCounts, CircuitState, HostedSpeech, KeyError,
+    LocalScripts, NotedCall, NotedMessage, ProviderFailure, RetrySettings, ScriptChooser,
+    ScriptMemory, ScriptedSpeech, SpeechAudio, SpeechFormat, SpeechLimits, SpeechSettings,
+    SpeechToText, SynthesisRequest, TextToSpeech, TranscriptionRequest, read_api_key,
+};
 pub use client::{ClientError, GuardedResolver, guarded_client};
 pub use guard::{Rejected, UrlGuard};
 pub use http::{CallLimits, HttpCaller};
 pub use mcp::{McpServer, McpServers};
 pub use model::{
     HostedProvider, MAX_PROGRAM, MockEntry, MockProgram, ModelApi, ModelCaller, SchemaMode, Script,
-    ScriptError, outcome_of_answer, unprogrammed_answer,
+    ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedToolCall, outcome_of_answer,
+    unprogrammed_answer,
 };
 pub use pack::PackCaller;
 pub use perform::Performer;

@@ -176,6 +176,9 @@ fn write(
     for change in &commit.registry {
         definitions::change(connection, change)?;
     }
+    for stored in &commit.documents {
+        definitions::store(connection, &stored.hash, &stored.document)?;
+    }
     for change in &commit.people {
         people::change(connection, change)?;
     }

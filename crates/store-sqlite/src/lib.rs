@@ -50,6 +50,7 @@ mod settings;
 mod statement_cache;
 mod storage;
 mod storage_usage;
+mod test_records;
 mod timers;
 mod webhook_feed;
 mod webhooks;

@@ -34,6 +34,7 @@ fn answer() -> IdempotencyRecord {
             body: "{}".into(),
         },
         recorded_at: NOW,
+        session: None,
     }
 }
 

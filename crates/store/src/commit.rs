@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, RunId, RunStatus, Seq,
-    StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
+    WorkspaceId,
 };
 
 /// All changes of one decision. Several streams may advance together.
@@ -29,6 +30,8 @@ pub struct Commit {
     /// keys is used.
     pub idempotency: Vec<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
+    /// Documents that no id stands for, such as the code of flows; runs pin them by their content.
+    pub documents: Vec<DocumentRecord>,
     pub guards: Vec<CommitGuard>,
     /// Questions opened, voted on or closed. The identity of a question is fixed by its first row;
     /// later rows change only `deadline`, `closed` and `body`.
@@ -72,6 +75,7 @@ impl Commit {
             RegistryChange::Register { definition, .. } => definition.document.len(),
             RegistryChange::Unregister { .. } => 0,
         });
+        let documents = self.documents.iter().map(|stored| stored.document.len());
         let memory = self
             .memory
             .iter()
@@ -86,6 +90,7 @@ impl Commit {
         appends
             .chain(outbox)
             .chain(registry)
+            .chain(documents)
             .chain(memory)
             .chain(questions)
             .chain(published)
@@ -416,6 +421,10 @@ pub struct IdempotencyRecord {
     pub digest: String,
     pub response: StoredResponse,
     pub recorded_at: Timestamp,
+    /// The session that took the message of this id ([`IdempotencyKey::of_message`]). Such a record
+    /// does not expire: it is kept until the session is purged, so that a transport may deliver the
+    /// message again at any time.
+    pub session: Option<SessionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -438,6 +447,14 @@ pub enum RegistryChange {
         owner: Option<Partition>,
         workflow: WorkflowId,
     },
+}
+
+/// A text by its content. Stored once; another commit of the same content changes nothing. Read by
+/// [`crate::ReadDefinitions::definition`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentRecord {
+    pub hash: DefinitionHash,
+    pub document: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,6 +22,7 @@ mod lease;
 mod people;
 mod read;
 mod storage_usage;
+mod test_records;
 mod webhooks;
 mod work_failure;
 
@@ -30,9 +31,9 @@ pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
-    MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
-    SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, CommitGuard, DefinitionRecord, DocumentRecord, IdempotencyRecord, InterruptRow,
+    MAX_BODY_BYTES, MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange,
+    RunRow, SnapshotRecord, StoredResponse, TimerChange,
 };
 pub use conversations::{
     AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,
@@ -56,6 +57,7 @@ pub use storage_usage::{
     RunCounts, RunSize, ScopeSize, StorageUsage, USAGE_MAX_RUNS, USAGE_MAX_WRITES, USAGE_TOP_COUNT,
     WorkflowSize,
 };
+pub use test_records::{TestRecord, TestRecordQuery, TestRecords};
 pub use webhooks::{
     DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState, FeedRow,
     ReadWebhooks, StoredWebhook, WebhookChange, WebhookFeed,
@@ -356,7 +358,8 @@ pub trait Maintenance: Send + Sync {
     /// A cheap write and read, for readiness.
     async fn ping(&self) -> Result<(), Fault>;
 
-    /// Deletes records older than `before`, oldest first, at most `limit`.
+    /// Deletes records older than `before`, oldest first, at most `limit`. Those of messages stay as
+    /// long as their session.
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
 
     /// Runs that ended before `before` and still have their log, earliest end first, with equal
@@ -410,6 +413,7 @@ pub trait Store:
     + ReadSessions
     + ReadEscalations
     + ReadAgentLog
+    + TestRecords
     + Maintenance
 {
 }
@@ -437,6 +441,7 @@ impl<T> Store for T where
         + ReadSessions
         + ReadEscalations
         + ReadAgentLog
+        + TestRecords
         + Maintenance
 {
 }

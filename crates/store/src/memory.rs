@@ -18,6 +18,7 @@ mod processes;
 mod reads;
 mod state;
 mod storage_usage;
+mod test_records;
 mod timers;
 mod webhooks;
 mod work_failures;
@@ -133,7 +134,7 @@ impl Maintenance for MemoryStore {
         let mut old: Vec<_> = state
             .idempotency
             .values()
-            .filter(|record| record.recorded_at < before)
+            .filter(|record| record.recorded_at < before && record.session.is_none())
             .map(|record| (record.recorded_at, record.key.clone()))
             .collect();
         old.sort();

@@ -36,7 +36,7 @@ CREATE TABLE sessions (
     body             TEXT    NOT NULL
 ) STRICT;
 
-CREATE INDEX sessions_by_end ON sessions (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX sessions_by_end ON sessions (ended_at, session_id) WHERE ended_at IS NOT NULL;
 
 -- One row for each selection that shows a session; an empty text is any. `state`: 0 any, 1 active,
 -- 2 ended. Derived from `sessions`.
@@ -101,3 +101,21 @@ CREATE TABLE agent_log_ranges (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX agent_log_ranges_by_stream ON agent_log_ranges (stream);
+
+-- Ids of received messages are kept as long as their session; other records expire by age.
+ALTER TABLE idempotency ADD COLUMN session TEXT;
+DROP INDEX idempotency_by_age;
+CREATE INDEX idempotency_by_age     ON idempotency (recorded_at) WHERE session IS NULL;
+CREATE INDEX idempotency_by_session ON idempotency (session)     WHERE session IS NOT NULL;
+
+-- Written with test seams only.
+CREATE TABLE test_records (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind     TEXT NOT NULL,
+    agent    TEXT NOT NULL,
+    address  TEXT NOT NULL,
+    key      TEXT,
+    body     TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX test_records_by_kind ON test_records (kind);

@@ -34,6 +34,7 @@ pub mod sessions;
 pub mod settings;
 pub mod snapshot;
 pub mod storage_usage;
+pub mod test_records;
 pub mod timers;
 pub mod webhook_feed;
 pub mod webhooks;
@@ -87,7 +88,8 @@ macro_rules! battery {
                 a_scope_is_taken_in_its_workspace_only,
                 failed_guard_writes_nothing, guards_are_checked_before_writes;
             idempotency: returns_the_committed_response, a_used_key_conflicts, records_several_keys_or_none,
-                conflicting_commit_records_no_response, expires_oldest_responses_first;
+                conflicting_commit_records_no_response, expires_oldest_responses_first,
+                message_ids_do_not_expire;
             interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_retains_identity;
             inbox: sorts_by_age_deadline_or_priority, inbox_filters_combine, inbox_follows_interrupt_changes,
                 pages_neither_repeat_nor_skip, page_of_long_questions_is_bounded_in_bytes;
@@ -122,6 +124,7 @@ macro_rules! battery {
             definitions: tenant_definition_overrides_the_shared_one,
                 workspace_definition_overrides_only_its_own_tenant,
                 registration_guard_checks_the_current_definition, unregistering_retains_pinned_documents,
+                documents_are_stored_once_without_an_id,
                 registering_again_replaces_the_definition, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
@@ -157,6 +160,7 @@ macro_rules! battery {
             agent_log: events_are_listed_in_the_order_of_their_commits,
                 pages_of_an_agent_log_are_bounded_in_bytes, rejected_commit_logs_nothing,
                 follower_of_an_agent_log_skips_nothing;
+            test_records: test_records_are_listed_in_order;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,
                 one_live_run_for_a_scope, one_first_registration;

@@ -13,6 +13,7 @@ use crate::fault::{Conflict, Error, Fault};
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
+use crate::test_records::TestRecord;
 use crate::work_failure::WorkFailure;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub(super) struct State {
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
     pub(super) feeds: BTreeMap<TenantId, Feed>,
     pub(super) conversations: Conversations,
+    /// In order; a record's position is its index plus one.
+    pub(super) test_records: Vec<TestRecord>,
 }
 
 #[derive(Default)]
@@ -219,6 +222,9 @@ impl State {
         self.joins.extend(commit.joins);
         for change in commit.registry {
             self.change_registry(change);
+        }
+        for stored in commit.documents {
+            self.documents.entry(stored.hash).or_insert(stored.document);
         }
         for change in commit.people {
             self.change_people(change);

@@ -1,4 +1,4 @@
-//! Reads of conversations, passed on through the faults.
+//! Reads of conversations and records of tests, passed on through the faults.
 
 use super::FailingStore;
 use async_trait::async_trait;
@@ -6,7 +6,7 @@ use tandem_record::{AgentId, ChatUserId, EscalationId, SessionId, TenantId};
 use tandem_store::{
     AgentLogPage, ChatUserFilter, ChatUserRow, EscalationFilter, EscalationRow, Fault, Listing,
     ListingPage, PageLimit, ReadAgentLog, ReadChatUsers, ReadEscalations, ReadSessions,
-    SessionFilter, SessionRow,
+    SessionFilter, SessionRow, TestRecord, TestRecordQuery, TestRecords,
 };
 
 #[async_trait]
@@ -88,5 +88,18 @@ impl ReadAgentLog for FailingStore {
     ) -> Result<AgentLogPage, Fault> {
         self.faults.of_read().await?;
         self.inner.agent_log(tenant, agent, after, limit).await
+    }
+}
+
+#[async_trait]
+impl TestRecords for FailingStore {
+    async fn add_test_record(&self, record: TestRecord) -> Result<u64, Fault> {
+        self.faults.reach().await?;
+        self.inner.add_test_record(record).await
+    }
+
+    async fn test_records(&self, query: &TestRecordQuery) -> Result<Vec<(u64, TestRecord)>, Fault> {
+        self.faults.of_read().await?;
+        self.inner.test_records(query).await
     }
 }
