@@ -20,6 +20,7 @@ mod audit;
 mod bulk_cancel;
 mod caller_shares;
 mod control;
+pub mod conversation;
 mod create_run;
 mod decide;
 mod delegations;
