@@ -8,9 +8,15 @@ use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{SessionEvent, SessionStart};
 use tandem_record::{AgentId, Masking, Recorded, Seq, SessionId, StreamId};
 use tandem_runtime::conversation::{AgentEventPage, SessionEventPage, TextRedaction};
-use tandem_runtime::{Fault, Runtime};
+use tandem_runtime::{Fault, PageLimit, Runtime};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
+
+/// The size of one JSON page of events.
+const EVENTS_PAGE: PageLimit = PageLimit {
+    events: 5_000,
+    bytes: 4 * 1024 * 1024,
+};
 
 /// Reads a session's log as it grows, and pieces of answers while a model writes them.
 pub struct SessionFollower {
@@ -44,7 +50,10 @@ impl App {
     ) -> Result<(SessionStart, SessionEventPage), AppError> {
         caller.require_scope(Scope::RunsRead)?;
         let found = self.find_session(caller, session).await?;
-        let page = self.runtime().session_events(session, after, PAGE).await?;
+        let page = self
+            .runtime()
+            .session_events(session, after, EVENTS_PAGE)
+            .await?;
         Ok((found.start().clone(), page))
     }
 
@@ -82,7 +91,7 @@ impl App {
         self.find_agent(agent)?;
         let runtime = self.runtime();
         Ok(runtime
-            .agent_events(&caller.tenant, agent, after, PAGE)
+            .agent_events(&caller.tenant, agent, after, EVENTS_PAGE)
             .await?)
     }
 

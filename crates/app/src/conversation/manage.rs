@@ -12,10 +12,10 @@ use std::time::Duration;
 use tandem_access::Scope;
 use tandem_record::conversation::{
     AdminActor, AdminRequest, EscalationDecision, SessionCommand, SessionEventBody as Body,
-    SessionReply, TurnCause,
+    SessionReply, SessionView, TurnCause,
 };
 use tandem_record::{EscalationId, FlowId, RunId, SessionId};
-use tandem_runtime::conversation::{ChatSession, SessionRefusal};
+use tandem_runtime::conversation::SessionRefusal;
 use tokio::time::Instant;
 
 const TURN_WAIT: Duration = Duration::from_secs(60);
@@ -166,8 +166,8 @@ impl App {
         &self,
         call: &AdminCall<'_>,
         session: SessionId,
-        idempotency: Idempotency<ChatSession>,
-    ) -> Result<Completion<ChatSession>, AppError> {
+        idempotency: Idempotency<SessionView>,
+    ) -> Result<Completion<SessionView>, AppError> {
         call.caller.require_scope(Scope::RunsCancel)?;
         self.find_session(call.caller, &session).await?;
         let actor = AdminActor {
@@ -179,7 +179,7 @@ impl App {
         self.act(call, &session, actor, AdminRequest::EndSession)
             .await?;
         let ended = self.find_session(call.caller, &session).await?;
-        self.complete(idempotency, ended).await
+        self.complete(idempotency, ended.view()).await
     }
 
     /// Checks a right about one session the caller may see.
