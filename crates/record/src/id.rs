@@ -97,6 +97,11 @@ text_id! {
 }
 
 impl RunId {
+    /// Whether it is the run of a flow.
+    pub fn is_flow_run(&self) -> bool {
+        self.0.starts_with("flow-")
+    }
+
     /// The public id of one of this run's events.
     pub fn event_id(&self, seq: Seq) -> String {
         const MAX_SEQ_DIGITS: usize = 20;

@@ -14,9 +14,6 @@ use tandem_record::{EscalationId, InterruptId, NodeId, RunId};
 use tandem_runtime::Refusal;
 use tandem_runtime::conversation::FlowRun;
 
-/// The prefix of the ids of flow runs.
-const FLOW_RUN: &str = "flow-";
-
 /// A question of a flow run.
 pub struct FlowQuestion {
     run: RunId,
@@ -33,7 +30,7 @@ impl App {
     ) -> Result<Option<FlowQuestion>, AppError> {
         call.caller.require_scope(Scope::ApprovalsRespond)?;
         let (run, node, interrupt) = match target {
-            AnswerTarget::Node { run, node } if run.as_str().starts_with(FLOW_RUN) => {
+            AnswerTarget::Node { run, node } if run.is_flow_run() => {
                 self.find_run(call.caller, run).await?;
                 (run.clone(), node.clone(), None)
             }
@@ -41,7 +38,7 @@ impl App {
             AnswerTarget::Interrupt(id) => {
                 let row = self.find_interrupt(call.caller, id).await?;
                 let found = row.run_and_node();
-                let found = found.filter(|(run, _)| run.as_str().starts_with(FLOW_RUN));
+                let found = found.filter(|(run, _)| run.is_flow_run());
                 let Some((run, node)) = found else {
                     return Ok(None);
                 };

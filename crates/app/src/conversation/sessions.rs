@@ -63,6 +63,20 @@ impl App {
         Ok(self.find_session(caller, session).await?.view())
     }
 
+    /// The run of the session's active flow. A session the caller may not see has none.
+    pub async fn active_flow_run(
+        &self,
+        caller: &Identity,
+        session: &SessionId,
+    ) -> Result<Option<RunId>, AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        match self.find_session(caller, session).await {
+            Ok(found) => Ok(found.flow().map(|flow| flow.run_id().clone())),
+            Err(AppError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// All keys of a session, those of the host included.
     pub async fn read_session_keys(
         &self,
