@@ -97,6 +97,11 @@ text_id! {
 }
 
 impl RunId {
+    /// Whether it is the run of a flow.
+    pub fn is_flow_run(&self) -> bool {
+        self.0.starts_with("flow-")
+    }
+
     /// The public id of one of this run's events.
     pub fn event_id(&self, seq: Seq) -> String {
         const MAX_SEQ_DIGITS: usize = 20;
@@ -106,6 +111,23 @@ impl RunId {
         id.push('-');
         write!(id, "{seq}").expect("writing to a string cannot fail");
         id
+    }
+}
+
+impl SessionId {
+    /// The public id of one of this session's events.
+    pub fn event_id(&self, seq: Seq) -> String {
+        format!("evt-{self}-{seq}")
+    }
+
+    /// The public id of a turn.
+    pub fn turn_id(&self, turn: u64) -> String {
+        format!("{self}-t{turn}")
+    }
+
+    /// The public id of the request that a turn carries out.
+    pub fn request_id(&self, turn: u64) -> String {
+        format!("{self}-r{turn}")
     }
 }
 

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
     ClosedInterrupt, Event, Interrupt, InterruptId, InterruptView, Owner, Partition, QuestionBody,
-    RecordedEvent, Resolution, RunId, SessionId, StepId, StreamId, TenantId, Timestamp, Vote, WorkflowId,
-    WorkspaceId, proposed_artifact,
+    RecordedEvent, Resolution, RunId, SessionId, StepId, StreamId, TenantId, Timestamp, Vote,
+    WorkflowId, WorkspaceId, proposed_artifact,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,

@@ -12,9 +12,9 @@ use crate::webhooks::WebhookChange;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, QuestionBody, RunId, RunStatus,
-    Seq, SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
-    WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, QuestionBody, RunId,
+    RunStatus, Seq, SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId,
+    WorkflowId, WorkspaceId,
 };
 
 /// All changes of one decision. Several streams may advance together.

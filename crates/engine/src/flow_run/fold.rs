@@ -66,7 +66,10 @@ impl FlowRun {
                 state.status = RunStatus::Paused;
                 state.paused_at = Some(at);
             }
-            Event::RunCompleted { .. } => state.end(RunStatus::Completed, None, at),
+            Event::RunCompleted { outputs, .. } => {
+                state.outputs = Some(outputs.clone());
+                state.end(RunStatus::Completed, None, at);
+            }
             Event::RunFailed { error, .. } => state.end(RunStatus::Failed, Some(error), at),
             Event::RunCancelled { .. } => state.end(RunStatus::Cancelled, None, at),
             // Repeats what another event of the same record says, or belongs to workflow runs.

@@ -37,6 +37,8 @@ pub struct FlowRunState {
     pub(super) closed: Vec<ClosedInterrupt>,
     /// Answers to `ask`, by key.
     pub(super) answers: Object,
+    /// What the run gave, once it has completed.
+    pub(super) outputs: Option<Object>,
     /// The last `interrupt.escalate`, for the wait that follows it.
     pub(super) escalate: Option<Value>,
     /// The last `interrupt.confirm`, for a later wait for its answer.
@@ -84,6 +86,7 @@ impl FlowRun {
             resumed: None,
             closed: Vec::new(),
             answers: Object::new(),
+            outputs: None,
             escalate: None,
             confirm: None,
             bytes: 0,
@@ -123,6 +126,11 @@ impl FlowRun {
 
     pub fn error(&self) -> Option<&ErrorInfo> {
         self.state.error.as_ref()
+    }
+
+    /// What the run gave, once it has completed.
+    pub fn outputs(&self) -> Option<&Object> {
+        self.state.outputs.as_ref()
     }
 
     /// How a question ended, if it did.

@@ -63,11 +63,11 @@ impl ChatSession {
     }
 
     pub fn turn_id(&self, number: u64) -> String {
-        format!("{}-t{number}", self.id())
+        self.id().turn_id(number)
     }
 
     pub fn request_id(&self, number: u64) -> String {
-        format!("{}-r{number}", self.id())
+        self.id().request_id(number)
     }
 }
 

@@ -19,6 +19,7 @@ mod command_gate;
 pub mod command_line;
 pub mod confirm;
 mod context_data;
+mod correlation;
 mod decide;
 mod draft;
 mod drive_flow;

@@ -78,7 +78,8 @@ impl Environment<'_> {
 
     /// No program of a flow is kept between turns.
     pub(super) fn is_test_cold(&self) -> bool {
-        self.get("TANDEM_TEST_COLD").is_some_and(|value| value == "1")
+        self.get("TANDEM_TEST_COLD")
+            .is_some_and(|value| value == "1")
     }
 
     fn compaction(&self) -> Result<Option<MemoryLayer>, Failure> {

@@ -11,6 +11,7 @@ mod command;
 mod escalation;
 mod flow_control;
 mod journal;
+mod ledger;
 mod message;
 mod session_event;
 mod session_view;
@@ -29,6 +30,7 @@ pub use flow_control::{
     ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ResumedBy, WaitFor,
 };
 pub use journal::{FlowRecord, FlowRunStart};
+pub use ledger::{OutboxIntent, SessionLedger};
 pub use message::{
     AdminActor, Author, ChatUser, InboundMessage, LedgerMessage, MessageRole, SenderProfile,
 };

@@ -15,6 +15,7 @@ mod flow_run_driver;
 mod programs;
 mod read_session;
 mod receive;
+mod session_access;
 mod session_driver;
 mod session_machine;
 mod session_rows;
@@ -26,6 +27,15 @@ pub use agent_host::{AgentHost, CallContext, FlowProgram, ModelRequest, RebuildE
 pub use answer_pieces::AnswerPieces;
 pub use read_session::SessionEventPage;
 pub use receive::{NewMessage, ReceivedMessage};
+pub use session_access::{AgentEventPage, LoggedSessionEvent};
 pub use session_machine::{SessionAnswer, SessionMachine};
 pub use session_work::SessionOutcome;
 pub use settings::{Conversations, SessionSettings};
+
+// What use cases need of the rules.
+pub use tandem_engine::agent::{AdminAuthSpec, AgentSpec, TextRedaction};
+pub use tandem_engine::flow_run::FlowRun;
+pub use tandem_engine::session::admin_auth::{
+    AdminSignals, AuthzDenial, KeySignal, ResolvedActor, allows, authorize, resolve_actor,
+};
+pub use tandem_engine::session::{ChatSession, SenderRates, SessionRefusal};

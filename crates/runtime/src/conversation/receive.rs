@@ -81,6 +81,7 @@ impl NewMessage {
                 body: serde_json::to_string(&claim).expect("a claim is plain data"),
             },
             recorded_at: self.message.received_at,
+            session: Some(session.clone()),
         }
     }
 }

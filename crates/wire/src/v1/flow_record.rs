@@ -1,8 +1,8 @@
 //! Records of a flow run's journal as events of this host. What the code was started with beside its
 //! input is not shown: the generic events name the session, and the rest belongs to the conversation.
 
-use super::fields::WriteFields;
 use super::time::rfc3339;
+use crate::fields::WriteFields;
 use tandem_record::conversation::{FlowPause, FlowRecord};
 
 pub(super) fn type_name(record: &FlowRecord) -> &'static str {

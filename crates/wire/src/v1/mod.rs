@@ -7,7 +7,6 @@ pub mod capabilities;
 mod chunk;
 pub mod diff;
 pub mod error;
-mod fields;
 mod flow_record;
 pub mod interrupt;
 mod mask;
