@@ -11,14 +11,17 @@ use tandem_record::{Cause, Event, RecordedEvent, Seq, StreamId, TenantId, Timest
 /// The commands of a flow run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlowRunCommand {
-    /// What the session decided about the flow, in order.
-    Append(Vec<FlowRecord>),
+    /// What the session decided about the flow, in order. The time is that of the session's decision: the
+    /// code saw it, so the journal must have it.
+    Append {
+        at: Timestamp,
+        records: Vec<FlowRecord>,
+    },
 }
 
 /// Everything from outside that a decision may read.
 #[derive(Clone, Debug)]
 pub struct FlowRunContext {
-    pub now: Timestamp,
     /// The event of the session that led to the records.
     pub cause: Option<Cause>,
 }
@@ -76,9 +79,9 @@ impl Machine for FlowRun {
         command: &FlowRunCommand,
         context: &FlowRunContext,
     ) -> Result<Decision<Self>, FlowRunRefusal> {
-        let FlowRunCommand::Append(records) = command;
+        let FlowRunCommand::Append { at, records } = command;
         // If the clock stepped back, the times in the log must not.
-        let now = context.now.max(self.state.last_at);
+        let now = (*at).max(self.state.last_at);
         let mut after = self.clone();
         let mut events = Vec::new();
         for record in records {

@@ -34,10 +34,13 @@ impl Journal {
 
     fn decide(&self, records: Vec<FlowRecord>) -> Result<Decision<FlowRun>, FlowRunRefusal> {
         let context = FlowRunContext {
-            now: self.now,
             cause: Some(Cause::External("e-7".to_owned())),
         };
-        self.run.decide(&FlowRunCommand::Append(records), &context)
+        let command = FlowRunCommand::Append {
+            at: self.now,
+            records,
+        };
+        self.run.decide(&command, &context)
     }
 
     /// Appends records and returns the names of the events after them.

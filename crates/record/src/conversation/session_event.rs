@@ -22,7 +22,7 @@ pub struct SessionEvent {
     pub flow: Option<FlowRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<AdminActor>,
-    #[serde(flatten)]
+    /// Apart from the rest: fields of bodies may have the same names.
     pub body: SessionEventBody,
 }
 

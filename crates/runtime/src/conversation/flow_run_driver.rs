@@ -61,15 +61,12 @@ impl DrivenMachine for FlowRun {
     }
 
     async fn decide_with_lookups(
-        runtime: &Runtime,
+        _: &Runtime,
         _: &MachineDriver<Self>,
         current: &Self,
         command: &FlowRunCommand,
     ) -> Result<Decision<Self>, SubmitError> {
-        let context = FlowRunContext {
-            now: runtime.clock().now(),
-            cause: None,
-        };
+        let context = FlowRunContext { cause: None };
         let decided = current.decide(command, &context);
         decided.map_err(|refusal| {
             let message = format!("{}: {refusal}", current.id());

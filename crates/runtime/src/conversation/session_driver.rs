@@ -29,7 +29,7 @@ use tandem_record::conversation::{
 };
 use tandem_record::{
     Actor, AgentId, DefinitionHash, Effect, Event, OrderKey, Recorded, RunId, StreamId, TenantId,
-    TimerName,
+    TimerName, Timestamp,
 };
 use tandem_schema::{MAX_WORK, Meter};
 use tandem_store::{Commit, Fault, Lane, NewEvent, WorkClass};
@@ -227,12 +227,16 @@ impl DrivenMachine for SessionMachine {
         for (run, record) in std::mem::take(&mut decision.reply.journal) {
             journals.entry(run).or_default().push(record);
         }
+        let at = decision
+            .events
+            .last()
+            .map_or(Timestamp(0), |event| event.at);
         for (run, records) in journals {
             let runs = Arc::clone(&driver.settings.flow_runs);
             companions.push(Box::new(move |transaction| {
                 Box::pin(async move {
                     let stream = StreamId::of_run(&run);
-                    let command = FlowRunCommand::Append(records);
+                    let command = FlowRunCommand::Append { at, records };
                     transaction.submit(&runs, &stream, &command).await?;
                     Ok(())
                 })

@@ -214,11 +214,11 @@ impl TestSession {
     fn append_to_run(&mut self, run: &RunId, record: &FlowRecord) {
         let unstarted = || FlowRun::unstarted(run.clone());
         let before = self.flow_runs.entry(run.clone()).or_insert_with(unstarted);
-        let context = FlowRunContext {
-            now: self.now,
-            cause: None,
+        let context = FlowRunContext { cause: None };
+        let command = FlowRunCommand::Append {
+            at: self.now,
+            records: vec![record.clone()],
         };
-        let command = FlowRunCommand::Append(vec![record.clone()]);
         let decision = before.decide(&command, &context).expect("it fits");
         for event in &decision.events {
             before.evolve(event);
