@@ -1,9 +1,9 @@
 //! The scripts of an agent's scripted models, from its configuration or from files in its folder.
 
-use crate::summary::AgentFileError;
 use std::path::Path;
 use tandem_engine::agent::{AgentModel, AgentSpec, ScriptSource};
 use tandem_nodes::Script;
+use tandem_record::conversation::AgentFileError;
 
 /// Largest script that is read.
 const MAX_SCRIPT_BYTES: u64 = 1 << 20;

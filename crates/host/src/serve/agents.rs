@@ -1,18 +1,23 @@
 //! The chat agents of a server: their folders, and what they may use.
 
+use super::models::operator_models;
 use super::open::guard;
+use super::test_recorder::{NoRecorder, StoreRecorder};
 use crate::config::Settings;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_agents::{
-    AgentRegistry, AgentResources, AgentWatcher, FolderAgents, LoopbackTransport, MemoryRecorder,
-    TestRecorder, Transport,
+    AgentRegistry, AgentResources, AgentWatcher, ChatTransport, FolderAgents, LoopbackTransport,
+    ModelAccess, TestRecorder,
 };
-use tandem_nodes::{CallLimits, HttpCaller};
+use tandem_nodes::{
+    BreakerSettings, CallLimits, CircuitBreakers, HttpCaller, LocalScripts, ScriptMemory,
+};
 use tandem_runtime::Clock;
 use tandem_runtime::conversation::Conversations;
 use tandem_script::ScriptLimits;
+use tandem_store::Store;
 
 /// The agents of a server, and the watch over their files.
 pub(crate) struct ServedAgents {
@@ -24,6 +29,7 @@ pub(crate) struct ServedAgents {
 /// `None` when no folder is configured.
 pub(super) async fn load(
     settings: &Settings,
+    store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Option<ServedAgents>> {
     if settings.agents.is_empty() {
@@ -39,14 +45,23 @@ pub(super) async fn load(
             tracing::error!(agent = %id, file, line, "{}", error.message);
         }
     }
-    let recorder: Arc<dyn TestRecorder> = Arc::new(MemoryRecorder::default());
+    let (recorder, scripts) = memory(settings, store, &clock);
     let loopback = LoopbackTransport::new(Arc::clone(&recorder), clock);
-    let loopback: Arc<dyn Transport> = Arc::new(loopback);
+    let loopback: Arc<dyn ChatTransport> = Arc::new(loopback);
     let http = HttpCaller::new(guard(settings), CallLimits::default())
         .context("agents cannot make outgoing calls")?;
+    let models = ModelAccess {
+        providers: operator_models(settings),
+        scripts,
+        breakers: Arc::new(CircuitBreakers::new(BreakerSettings::default())),
+        environment: |name| std::env::var(name).ok(),
+        guard: guard(settings),
+        limits: CallLimits::default(),
+    };
     let resources = AgentResources {
         http: Arc::new(http),
-        transports: BTreeMap::from([("loopback".to_owned(), loopback)]),
+        models,
+        transports: BTreeMap::from([(LoopbackTransport::NAME.to_owned(), loopback)]),
         recorder,
     };
     let watcher = AgentWatcher::start(Arc::clone(&registry))
@@ -56,4 +71,19 @@ pub(super) async fn load(
         conversations: Conversations::new(Arc::new(agents), settings.test_cold),
         watcher,
     }))
+}
+
+/// Where recording tools, the loopback transport and scripted models keep what they did.
+fn memory(
+    settings: &Settings,
+    store: Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+) -> (Arc<dyn TestRecorder>, Arc<dyn ScriptMemory>) {
+    if settings.test_seams {
+        let recorder = Arc::new(StoreRecorder::new(store, Arc::clone(clock)));
+        return (recorder.clone(), recorder);
+    }
+    let clock = Arc::clone(clock);
+    let scripts = LocalScripts::new(move || clock.now());
+    (Arc::new(NoRecorder), Arc::new(scripts))
 }

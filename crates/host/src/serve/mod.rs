@@ -18,6 +18,7 @@ mod models;
 mod open;
 pub(crate) mod packs;
 mod signals;
+mod test_recorder;
 mod tools;
 mod webhook_sender;
 pub(crate) mod workflows;

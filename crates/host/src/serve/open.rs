@@ -71,7 +71,7 @@ impl ServerContext {
         )
         .await?;
         let clock: Arc<dyn Clock> = Arc::new(clock);
-        let agents = agents::load(&settings, Arc::clone(&clock)).await?;
+        let agents = agents::load(&settings, store.clone(), Arc::clone(&clock)).await?;
         let config = RuntimeConfig {
             conversations: agents.as_ref().map(|agents| agents.conversations.clone()),
             webhook_sender: Some(Arc::new(webhook_sender)),

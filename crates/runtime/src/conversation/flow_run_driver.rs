@@ -22,7 +22,7 @@ use tandem_record::{
     Actor, ClosedInterrupt, DefinitionHash, Effect, InterruptId, InterruptView, OrderKey, Owner,
     RunId, SessionId, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
 };
-use tandem_store::{Commit, Fault, Lane, NewEvent, RunRow};
+use tandem_store::{Commit, DocumentRecord, Fault, Lane, NewEvent, RunRow};
 
 impl DrivenMachine for FlowRun {
     const STREAM_PREFIX: &'static str = "run:flow-";
@@ -154,12 +154,17 @@ impl DrivenMachine for FlowRun {
     }
 
     fn project(
-        _: &Projection<'_>,
+        projection: &Projection<'_>,
         before: Option<&Self>,
         decision: &Decision<Self>,
         commit: &mut Commit,
     ) -> ProjectedRows {
         let after = &decision.after;
+        let is_new = before.is_none_or(|before| before.head().is_none());
+        if is_new {
+            let code = stored_code(projection.runtime, after);
+            commit.documents.extend(code);
+        }
         let rows = questions::changed_rows(before, after, &decision.events);
         let has_question_changes = !rows.is_empty();
         commit.interrupts.extend(rows);
@@ -210,6 +215,16 @@ impl QuestionSource for FlowRun {
     fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
         self.closed_question(id)
     }
+}
+
+/// The code of the flow, stored by its hash: a restart or a deployment goes on with it (Z-214).
+fn stored_code(runtime: &Runtime, run: &FlowRun) -> Option<DocumentRecord> {
+    let start = run.start()?;
+    let agents = runtime.conversations()?.agents();
+    Some(DocumentRecord {
+        hash: DefinitionHash::new(&start.version),
+        document: agents.flow_source(&start.agent_id, &start.version)?,
+    })
 }
 
 fn row(run: &FlowRun) -> Option<RunRow> {

@@ -21,6 +21,7 @@ mod session_machine;
 mod session_rows;
 mod session_work;
 mod settings;
+mod test_seams;
 mod user_driver;
 
 pub use agent_host::{AgentHost, CallContext, FlowProgram, ModelRequest, RebuildError, SendError};
@@ -31,6 +32,7 @@ pub use session_access::{AgentEventPage, LoggedSessionEvent};
 pub use session_machine::{SessionAnswer, SessionMachine};
 pub use session_work::SessionOutcome;
 pub use settings::{Conversations, SessionSettings};
+pub use test_seams::TestSeams;
 
 // What use cases need of the rules.
 pub use tandem_engine::agent::{AdminAuthSpec, AgentSpec, TextRedaction};

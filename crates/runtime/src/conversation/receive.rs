@@ -8,7 +8,6 @@ use crate::submit::SubmitError;
 use crate::transact::TransactionParts;
 use crate::transaction::Transaction;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::chat_user::{AgentUser, user_id};
 use tandem_engine::session::SessionRefusal;
@@ -57,15 +56,8 @@ struct Claim {
 
 impl NewMessage {
     fn claim_key(&self) -> IdempotencyKey {
-        let parts = [
-            self.owner.tenant.as_str(),
-            self.agent.as_str(),
-            &self.transport,
-            self.message.message_id.as_str(),
-        ];
-        let digest = Sha256::digest(parts.join("\0").as_bytes());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        IdempotencyKey(format!("message:{hex}"))
+        let message = &self.message.message_id;
+        IdempotencyKey::of_message(&self.owner.tenant, &self.agent, &self.transport, message)
     }
 
     fn claim(&self, session: &SessionId, turn: u64) -> IdempotencyRecord {
