@@ -112,7 +112,7 @@ pub(crate) fn add_documented_routes(
     if !test_seams {
         return router;
     }
-    router
+    conversation::add_test_routes(router)
         .routes(routes!(test_seams::move_clock))
         .routes(routes!(test_seams::arm_crash))
         .routes(routes!(test_seams::read_spans))

@@ -13,6 +13,7 @@ mod inbound;
 mod manage;
 mod rights;
 mod sessions;
+mod test_records;
 mod trail;
 mod users;
 
@@ -27,6 +28,7 @@ pub use inbound::{DeliveredMessage, DeliveryStatus, InboundLimits, NewInbound};
 pub use manage::{ResolveEscalation, ResolveTarget, StartedFlow};
 pub use rights::AdminCall;
 pub use sessions::{JournalEntry, ListedSession, SessionLog};
+pub use test_records::TransportFaults;
 pub use trail::{AuditQuery, AuthorizationEntry};
 pub use users::FoundUser;
 

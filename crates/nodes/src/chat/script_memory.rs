@@ -5,7 +5,7 @@ use crate::model::{Script, ScriptProgress};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{ChatRole, CodeError, ModelPurpose};
 use tandem_record::{AgentId, SessionId, Timestamp};
 
@@ -51,6 +51,9 @@ pub struct NotedMessage {
     pub content: String,
 }
 
+/// Calls that are kept of one agent.
+const MAX_CALLS: usize = 1_000;
+
 /// A memory that ends with the process.
 pub struct LocalScripts {
     clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
@@ -61,7 +64,8 @@ pub struct LocalScripts {
 struct AgentScript {
     replacement: Option<Script>,
     progress: ScriptProgress,
-    calls: Vec<NotedCall>,
+    /// The newest.
+    calls: VecDeque<NotedCall>,
 }
 
 impl LocalScripts {
@@ -85,7 +89,7 @@ impl LocalScripts {
         let agents = self.agents.lock();
         agents
             .get(agent)
-            .map(|kept| kept.calls.clone())
+            .map(|kept| kept.calls.iter().cloned().collect())
             .unwrap_or_default()
     }
 }
@@ -104,7 +108,10 @@ impl ScriptMemory for LocalScripts {
     ) -> Result<(), CodeError> {
         let mut agents = self.agents.lock();
         let kept = agents.entry(agent.clone()).or_default();
-        kept.calls.push(call);
+        if kept.calls.len() == MAX_CALLS {
+            kept.calls.pop_front();
+        }
+        kept.calls.push_back(call);
         choose(kept.replacement.as_ref(), &mut kept.progress);
         Ok(())
     }

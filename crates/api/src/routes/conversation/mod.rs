@@ -8,6 +8,7 @@ mod inbound;
 mod inspection;
 mod session_events;
 mod sessions;
+mod test_seams;
 
 use crate::api::SharedState;
 use axum::http::HeaderMap;
@@ -40,6 +41,16 @@ pub(super) fn add_routes(router: OpenApiRouter<SharedState>) -> OpenApiRouter<Sh
         .routes(routes!(escalations::resolve))
         .routes(routes!(escalations::resolve_of_session))
         .routes(routes!(audit::list))
+}
+
+/// Routes for tests.
+pub(super) fn add_test_routes(router: OpenApiRouter<SharedState>) -> OpenApiRouter<SharedState> {
+    router
+        .routes(routes!(test_seams::outbound))
+        .routes(routes!(test_seams::set_faults))
+        .routes(routes!(test_seams::model_calls))
+        .routes(routes!(test_seams::replace_script))
+        .routes(routes!(test_seams::tool_calls))
 }
 
 /// A call of an admin: the rules of the agent see every header.
