@@ -3,7 +3,7 @@
 use super::rights::{AdminCall, PrivilegedAction};
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tandem_access::Scope;
 use tandem_record::conversation::{EscalationPriority, EscalationRecord, EscalationStatus};
 use tandem_record::{AgentId, EscalationId, SessionId};
@@ -70,20 +70,21 @@ impl App {
             priority.is_none_or(|priority| found.record.priority == priority)
         };
         let found: Vec<EscalationFound> = found.filter(wanted).collect();
-        let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
         // Somebody who asks for an agent is told that they may not, also when nothing is open.
         let named = query.agent.into_iter();
-        for agent in named.chain(found.iter().map(|found| found.agent.clone())) {
-            if !rights.contains_key(&agent) {
-                let asked = PrivilegedAction {
-                    action: VIEW,
-                    agent: &agent,
-                    session: None,
-                    escalation: None,
-                };
-                let right = self.authorize_admin(call, &asked).await.map(|_| ());
-                rights.insert(agent, right);
-            }
+        let agents: BTreeSet<AgentId> = named
+            .chain(found.iter().map(|found| found.agent.clone()))
+            .collect();
+        let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
+        for agent in agents {
+            let asked = PrivilegedAction {
+                action: VIEW,
+                agent: &agent,
+                session: None,
+                escalation: None,
+            };
+            let right = self.authorize_admin(call, &asked).await.map(|_| ());
+            rights.insert(agent, right);
         }
         let is_allowed =
             |found: &EscalationFound| rights.get(&found.agent).is_some_and(Result::is_ok);

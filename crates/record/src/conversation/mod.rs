@@ -44,3 +44,6 @@ pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome,
     ModelPurpose, SendRequest, SessionWork, SideMessage, WorkOutcome,
 };
+
+#[cfg(test)]
+mod tests;

@@ -121,7 +121,12 @@ pub enum SessionEnd {
 pub struct AuthorizationDecision {
     pub granted: bool,
     pub action: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Stored under another name than the common field of every event.
+    #[serde(
+        rename = "resolvedActor",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
     pub actor: Option<AdminActor>,
     /// What identified nobody, hashed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,7 +212,8 @@ pub enum SessionEventBody {
     #[serde(rename_all = "camelCase")]
     RouterDecided {
         mode: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// Stored under another name than the common field of every event.
+        #[serde(rename = "namedFlow", default, skip_serializing_if = "Option::is_none")]
         flow: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confidence: Option<f64>,

@@ -14,6 +14,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use tandem_app::conversation::FoundUser;
 use tandem_app::{AppError, ChatUserFilter, ListingPage};
 use tandem_record::conversation::{ProfileChange, SessionStart};
@@ -157,17 +158,19 @@ pub(super) async fn events(
     let mut starts: BTreeMap<SessionId, Option<SessionStart>> = BTreeMap::new();
     let mut events = Vec::new();
     for logged in &page.events {
-        if !starts.contains_key(&logged.session) {
-            let found = api.app.session_start(&caller, &logged.session).await;
-            let start = match found {
-                Ok(start) => Some(start),
-                // Of another workspace, or purged meanwhile.
-                Err(AppError::NotFound(_)) => None,
-                Err(error) => return Err(error.into()),
-            };
-            starts.insert(logged.session.clone(), start);
-        }
-        if let Some(Some(session)) = starts.get(&logged.session) {
+        let start = match starts.entry(logged.session.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let found = api.app.session_start(&caller, &logged.session).await;
+                unknown.insert(match found {
+                    Ok(start) => Some(start),
+                    // Of another workspace, or purged meanwhile.
+                    Err(AppError::NotFound(_)) => None,
+                    Err(error) => return Err(error.into()),
+                })
+            }
+        };
+        if let Some(session) = start {
             let reader = EventReader { session, texts };
             let position = AgentLogPosition(logged.position);
             events.push(wire::event(&logged.event, reader, Some(position)));
