@@ -66,6 +66,10 @@ pub fn import(
         .all(from, on_progress)
         .map_err(|error| error.named(path))?;
     let counts = writer.counts;
+    // Of a new database only the file itself gets the name.
+    if matches!(checkpoint::move_all(&target), Ok(true)) || fresh {
+        connection::remove_wal_on_close(&target);
+    }
     target.close().map_err(|(_, error)| described(error))?;
     if let Some(part) = part {
         part.finish(to)?;
