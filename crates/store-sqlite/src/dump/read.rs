@@ -6,6 +6,7 @@ use super::row::{Columns, decode, tables};
 use super::{
     DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, TITLE, Title, TransferCounts,
 };
+use crate::checkpoint;
 use crate::audit::Chain;
 use crate::copy::{PartialFile, ProgressCallback, io_fault};
 use crate::lock::Lock;
