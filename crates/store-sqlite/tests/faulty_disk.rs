@@ -310,7 +310,9 @@ impl Faults {
 
 /// Attempts this many commits in a process on the given disk.
 fn run_victim(disk: &Path, directory: &Path, commits: usize, faults: Faults) {
-    let failing_sync = faults.failing_sync.map(|(file, number)| format!("{file}:{number}"));
+    let failing_sync = faults
+        .failing_sync
+        .map(|(file, number)| format!("{file}:{number}"));
     let victim = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "victim", "--nocapture"])
         .env(DIRECTORY, directory)
@@ -365,7 +367,7 @@ async fn start_after_a_failed_sync_can_lose_power_at_any_moment() {
     let written = directory.with_extension("journal");
     run_victim(&disk, &directory, 60, Faults::NONE);
     let mut rng = Rng(0);
-    for good_syncs in 3..9 {
+    for good_syncs in 3..6 {
         let failing = Faults {
             good_syncs,
             ..Faults::NONE

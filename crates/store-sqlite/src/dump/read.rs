@@ -6,8 +6,8 @@ use super::row::{Columns, decode, tables};
 use super::{
     DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, TITLE, Title, TransferCounts,
 };
-use crate::checkpoint;
 use crate::audit::Chain;
+use crate::checkpoint;
 use crate::copy::{PartialFile, ProgressCallback, io_fault};
 use crate::lock::Lock;
 use crate::migrations::{CURRENT, STREAM_ROWS_SINCE, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
