@@ -184,3 +184,6 @@ fn is_failed_sync(error: &rusqlite::Error) -> bool {
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
     )
 }
+
+#[cfg(test)]
+mod tests;
