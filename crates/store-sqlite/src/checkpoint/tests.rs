@@ -16,7 +16,9 @@ fn commits_are_refused_when_the_wal_grew_too_large_after_a_failed_sync() {
     *progress.sync_failed.lock().unwrap() = true;
     let fault = checkpointer.before_commit().unwrap_err();
     assert_eq!((fault.code, fault.retryable), ("io", false));
-    progress.pages.store(WITHOUT_CHECKPOINT - 1, Ordering::Relaxed);
+    progress
+        .pages
+        .store(WITHOUT_CHECKPOINT - 1, Ordering::Relaxed);
     assert_eq!(checkpointer.before_commit(), Ok(()), "there is room");
 }
 
