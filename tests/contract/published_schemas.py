@@ -117,7 +117,6 @@ def discovery(host, published, tally):
     document = host.get("/.well-known/openwop", key=None)
     document.get("implementation", {}).pop("vendorExtensionsUrl", None)  # the one additional key the protocol permits
     document.pop("capabilities", None)  # repeats the root for older clients
-    document["mcp"].pop("serverUrls")  # required by M-14; a later revision of the schema has it
     tally.check("discovery", published.errors("capabilities", document))
 
 

@@ -113,8 +113,8 @@ def hidden(host, tally):
 
 def check_all(host, published, tally, outside):
     document = host.get("/.well-known/openwop", key=None)
-    tools = document.get("mcp")
-    tally.check("tools are advertised, and no server of our own", tools != {"supported": True, "serverUrls": []} and tools)
+    tools = (document.get("mcp"), document["extensions"].get("mcp"))
+    tally.check("tools are advertised, and no server of our own", tools != ({"supported": True}, {"serverUrls": []}) and tools)
     tally.check(f"{FIXTURE} is advertised", FIXTURE not in document["fixtures"] and document["fixtures"])
     roundtrip(host, published, tally, outside)
     failures(host, published, tally)

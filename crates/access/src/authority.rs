@@ -8,12 +8,8 @@
 //! of the protected key. Without it a maker only makes keys for itself: two principals are two people
 //! in a quorum.
 
-use crate::{Identity, KeyRecord, NewKey, Scope, ScopeSet};
+use crate::{CONFORMANCE_ROLE, Identity, KeyRecord, NewKey, Scope, ScopeSet};
 use tandem_record::{Principal, Timestamp, WorkspaceId};
-
-/// Permits conformance node types in workflows of any id. Only a holder can assign it, and the
-/// first holder is configured by the operator.
-pub const RESERVED_ROLE: &str = "conformance";
 
 /// Why a caller may not create, rotate or revoke a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,8 +60,9 @@ fn manages_groups(caller: &Identity) -> bool {
 }
 
 fn check_roles(caller: &Identity, roles: &[String]) -> Result<(), KeyChangeDenied> {
-    let may_give =
-        |role: &String| caller.has_role(role) || (role != RESERVED_ROLE && manages_groups(caller));
+    let may_give = |role: &String| {
+        caller.has_role(role) || (role != CONFORMANCE_ROLE && manages_groups(caller))
+    };
     match roles.iter().find(|role| !may_give(role)) {
         Some(role) => Err(KeyChangeDenied::Role(role.clone())),
         None => Ok(()),

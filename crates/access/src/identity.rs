@@ -41,8 +41,10 @@ pub(crate) const TEST_ID: &str = "key_test_";
 /// name keeps test data and live data apart and is visible on everything created there.
 const TEST_TENANT_SUFFIX: &str = "~test";
 
-/// The role of a tenant that runs conformance tests.
-const CONFORMANCE_ROLE: &str = "conformance";
+/// Permits conformance node types in workflows of any id. Only a holder can assign it, and the
+/// first holder is configured by the operator.
+pub const CONFORMANCE_ROLE: &str = "conformance";
+
 /// Tenants whose keys may act in this one.
 pub(crate) fn key_tenants(tenant: &TenantId) -> impl Iterator<Item = TenantId> {
     let live = tenant

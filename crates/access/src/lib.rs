@@ -37,12 +37,12 @@ mod webhook;
 mod tests;
 
 pub use authority::{
-    KeyChangeDenied, RESERVED_ROLE, expiry_of_new_key, may_create_key, may_revoke_key,
-    may_rotate_key, principal_of_new_key,
+    KeyChangeDenied, expiry_of_new_key, may_create_key, may_revoke_key, may_rotate_key,
+    principal_of_new_key,
 };
 pub use bearer::{MAX_CREDENTIAL_BYTES, bearer};
 pub use end_signal::EndSignal;
-pub use identity::{Denied, Identity};
+pub use identity::{CONFORMANCE_ROLE, Denied, Identity};
 pub use key_draft::{KeyDraft, NewKey};
 pub use keyring::{AuthenticateError, KeyError, Keyring, Unauthenticated};
 pub use link::{LinkClaims, LinkIntent, LinkSigner, fresh_link_secret};

@@ -157,13 +157,8 @@ impl Mutation {
         caller: &Partition,
         principal: Option<&Principal>,
     ) -> Result<IdempotencyCheck, Problem> {
-        // Only now: a caller who sends slowly must not keep others out.
-        let permit = api
-            .request_permits
-            .acquire(&caller.tenant, self.body.len())
-            .await?;
-        self.permit.get_or_init(|| permit);
         let Some(sent) = &self.key else {
+            self.take_permit(api, caller).await?;
             return Ok(IdempotencyCheck::New(Ticket::without_key()));
         };
         let request = KeyedRequest {
@@ -178,12 +173,22 @@ impl Mutation {
                 Ok(IdempotencyCheck::Replay(replay(before)))
             }
             tandem_app::IdempotencyCheck::New(ticket) => {
+                self.take_permit(api, caller).await?;
                 if let Some(refusal_recorder) = &sent.refusal_recorder {
                     refusal_recorder.set_ticket(&ticket);
                 }
                 Ok(IdempotencyCheck::New(ticket))
             }
         }
+    }
+
+    /// Only when the request is about to be executed: a caller who sends slowly, or waits for another
+    /// request with the same key, must not keep others out. Who holds a permit never waits for a key.
+    async fn take_permit(&self, api: &ApiState, caller: &Partition) -> Result<(), Problem> {
+        let permits = &api.request_permits;
+        let permit = permits.acquire(&caller.tenant, self.body.len()).await?;
+        self.permit.get_or_init(|| permit);
+        Ok(())
     }
 }
 

@@ -149,7 +149,7 @@ fn tool_is_called_once_and_its_address_is_not_disclosed() {
     let snapshot = shown(&server, &["runs", "show", &run, "--json"]);
     let discovery = server.get("/.well-known/openwop");
     assert!(
-        discovery.contains("\"mcp\":{\"serverUrls\":[],\"supported\":true}"),
+        discovery.contains("\"mcp\":{\"supported\":true}"),
         "{discovery}"
     );
     assert!(discovery.contains("\"core.mcp.toolCall\""), "{discovery}");

@@ -5,14 +5,21 @@
 //! thread alone never finds that moment, so above [`HARD`] pages the writer moves the rest itself
 //! between two batches, right after the thread moved nearly all of it. That limits the size of the
 //! file, and committers wait rarely and briefly.
+//!
+//! A checkpoint beside a reader moves a part of the WAL and does not sync it; the checkpoint that
+//! moves the rest syncs both. If that sync fails, the first part may be lost, and SQLite would not
+//! move it again: its next checkpoint could remove it from the WAL too. So after a failed sync this
+//! process makes no checkpoint any more, not even when it closes. Commits go on, durable in the WAL,
+//! up to [`WITHOUT_CHECKPOINT`] pages. The next process moves all of it (`leftover_wal`).
 
 use crate::connection;
 use rusqlite::Connection;
+use rusqlite::ffi;
 use rusqlite::hooks::Wal;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tandem_store::Fault;
 
@@ -25,60 +32,86 @@ const HARD: usize = 16_000;
 /// Pages the thread may have left at that time, unless the WAL is twice as large as it should be.
 const REST: usize = 500;
 
+/// Pages in the WAL above which commits are refused after a failed sync: 256 MiB.
+const WITHOUT_CHECKPOINT: usize = 64_000;
+
 pub(crate) struct Checkpointer {
     wake: SyncSender<()>,
     thread: JoinHandle<()>,
-    /// Pages in the WAL after the last commit.
-    pages: Arc<AtomicUsize>,
-    /// How many of them the thread had moved in its last checkpoint.
-    moved: Arc<AtomicUsize>,
+    progress: Arc<Progress>,
     /// Value of `pages` at the last wake-up.
     pages_at_wake: usize,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Pages in the WAL after the last commit.
+    pages: AtomicUsize,
+    /// How many of them the thread had moved in its last checkpoint.
+    moved: AtomicUsize,
+    /// Whether a sync failed. Locked during a checkpoint, so that none begins before the result of
+    /// the previous one is known.
+    sync_failed: Mutex<bool>,
 }
 
 impl Checkpointer {
     pub(crate) fn start(path: &Path) -> Result<Self, Fault> {
         let connection = connection::open_read_write(path)?;
+        connection::keep_wal(&connection, path)?;
         // Capacity 1: a second wake-up while one is pending has no effect.
         let (wake, wakeups) = sync_channel(1);
-        let moved = Arc::<AtomicUsize>::default();
-        let moved_by_thread = Arc::clone(&moved);
+        let progress = Arc::<Progress>::default();
+        let progress_of_thread = Arc::clone(&progress);
         let thread = std::thread::Builder::new()
             .name("sqlite-checkpoint".into())
             .spawn(move || {
                 for () in wakeups {
-                    moved_by_thread.store(passive(&connection), Ordering::Relaxed);
+                    let moved = progress_of_thread.passive(&connection);
+                    progress_of_thread.moved.store(moved, Ordering::Relaxed);
                 }
             })
             .expect("the system can start a thread");
         Ok(Self {
             wake,
             thread,
-            pages: Arc::default(),
-            moved,
+            progress,
             pages_at_wake: 0,
         })
     }
 
     /// Counts the pages `connection` commits. Replaces SQLite's own automatic checkpoints.
     pub(crate) fn watch(&self, connection: &mut Connection) -> rusqlite::Result<()> {
-        let pages = Arc::clone(&self.pages);
+        let progress = Arc::clone(&self.progress);
         connection.wal_hook(Some(move |_: &mut Wal, count: std::ffi::c_int| {
-            pages.store(usize::try_from(count).unwrap_or(0), Ordering::Relaxed);
+            let pages = usize::try_from(count).unwrap_or(0);
+            progress.pages.store(pages, Ordering::Relaxed);
             Ok(())
         }))
     }
 
+    /// A fault when the WAL cannot be moved any more and is too large to go on.
+    pub(crate) fn before_commit(&self) -> Result<(), Fault> {
+        let pages = self.progress.pages.load(Ordering::Relaxed);
+        if pages < WITHOUT_CHECKPOINT || !self.progress.has_failed() {
+            return Ok(());
+        }
+        Err(Fault::permanent(
+            "io",
+            "the disk failed to sync the database, so its write-ahead log only grows; check the disk \
+             and restart the server",
+        ))
+    }
+
     pub(crate) fn after_commit(&mut self, writer: &Connection) {
-        let pages = self.pages.load(Ordering::Relaxed);
+        let pages = self.progress.pages.load(Ordering::Relaxed);
         if pages < self.pages_at_wake {
             // The WAL started over.
             self.pages_at_wake = 0;
-            self.moved.store(0, Ordering::Relaxed);
+            self.progress.moved.store(0, Ordering::Relaxed);
         }
-        let rest = pages.saturating_sub(self.moved.load(Ordering::Relaxed));
+        let rest = pages.saturating_sub(self.progress.moved.load(Ordering::Relaxed));
         if pages >= HARD && (rest <= REST || pages >= 2 * HARD) {
-            passive(writer);
+            self.progress.passive(writer);
         }
         if pages >= self.pages_at_wake + SOFT {
             self.pages_at_wake = pages;
@@ -86,33 +119,71 @@ impl Checkpointer {
         }
     }
 
-    /// Moves everything and closes the writer's connection.
+    /// Moves everything and closes the writer's connection. Pages that cannot be moved now stay in
+    /// the WAL; the next process finds them there.
     pub(crate) fn finish(self, writer: Connection) {
         drop(self.wake);
         let _ = self.thread.join();
-        // Pages that cannot be moved now stay in the WAL; the next process finds them there.
-        let _ = checkpoint(&writer, "PRAGMA wal_checkpoint(TRUNCATE)");
+        if !self.progress.has_failed() && matches!(move_all(&writer), Ok(true)) {
+            connection::remove_wal_on_close(&writer);
+        }
         let _ = writer.close();
     }
 }
 
-/// Moves what an earlier process left in the WAL, before anything is added to it.
-///
-/// That process may have ended because an fsync failed. Its writes can then still be read from the
-/// system's memory, but may never reach the disk. A commit added behind them would be lost with
-/// them at a power failure. Moving writes all of it again, to another file, and syncs that file.
-pub(crate) fn checkpoint_leftover_wal(connection: &Connection) -> rusqlite::Result<()> {
-    checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
+impl Progress {
+    /// Moves all pages that no reader or writer blocks, and returns how many pages of the WAL are
+    /// moved. A failure only makes the WAL longer: a full disk or a damaged file also fails the
+    /// commits themselves.
+    fn passive(&self, connection: &Connection) -> usize {
+        // Another thread is at it.
+        let Ok(mut failed) = self.sync_failed.try_lock() else {
+            return 0;
+        };
+        if *failed {
+            return 0;
+        }
+        let moved: rusqlite::Result<i64> =
+            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |row| row.get(2));
+        match moved {
+            Ok(moved) => usize::try_from(moved).unwrap_or(0),
+            Err(error) => {
+                if is_failed_sync(&error) {
+                    *failed = true;
+                    tracing::error!(
+                        %error,
+                        "the disk failed to sync the database; its write-ahead log is kept as it is and grows \
+                         until the server is restarted: check the disk"
+                    );
+                }
+                0
+            }
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        let failed: MutexGuard<'_, bool> = self
+            .sync_failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *failed
+    }
 }
 
-/// Moves all pages that no reader or writer blocks, and returns how many pages of the WAL are
-/// moved. A failure only makes the WAL longer: a full disk or a damaged file also fails the commits
-/// themselves.
-fn passive(connection: &Connection) -> usize {
-    checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)").unwrap_or(0)
+/// Moves the whole WAL and empties it. `false` when a reader prevents that.
+pub(crate) fn move_all(connection: &Connection) -> rusqlite::Result<bool> {
+    let is_busy: bool =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+    Ok(!is_busy)
 }
 
-fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<usize> {
-    let moved: i64 = connection.query_row(pragma, (), |row| row.get(2))?;
-    Ok(usize::try_from(moved).unwrap_or(0))
+fn is_failed_sync(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
+    )
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use crate::fault;
 use crate::options::Options;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Result};
 use std::path::Path;
 use std::time::Duration;
@@ -38,6 +39,19 @@ pub(crate) fn read_only(path: &Path, options: &Options) -> Result<Connection, Fa
     set_cache(&connection, options.reader_cache_kib)
         .map_err(|error| fault::describe(path, error))?;
     Ok(connection)
+}
+
+/// Closing the connection leaves the WAL as it is: it may be needed for recovery, and may not be on
+/// the disk (`leftover_wal`).
+pub(crate) fn keep_wal(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    let kept = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    kept.map(drop).map_err(|error| fault::describe(path, error))
+}
+
+/// Closing the last connection removes the WAL, all of which has been moved.
+pub(crate) fn remove_wal_on_close(connection: &Connection) {
+    // Otherwise it stays, which does no harm.
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
 }
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {

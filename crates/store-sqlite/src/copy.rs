@@ -11,7 +11,6 @@ use crate::marker::{self, Marker};
 use crate::migrations::{CURRENT, Header};
 use crate::private;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -88,14 +87,12 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, Fault> {
         return Err(Fault::permanent("io", message));
     }
     check_no_hard_links(path)?;
-    // A connection that may write also cleans up when it is the last to close.
+    let wal = private::sibling_path(path, "-wal");
+    let has_wal = fs::metadata(wal).is_ok_and(|file| file.len() > 0);
     let connection = connection::open_read_write(path)
         .or_else(|_| connection::read_only(path, &crate::Options::default()))?;
     let described = |error| fault::describe(path, error);
-    // Not before it is accepted: what is left of the write-ahead log may be needed.
-    let keep_wal =
-        |keep| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
-    keep_wal(true).map_err(described)?;
+    connection::keep_wal(&connection, path)?;
     let header = Header::read(&connection).map_err(described)?;
     header.accept(path)?;
     marker.compare(claim, &connection, header.is_blank(), path)?;
@@ -103,7 +100,10 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, Fault> {
         let message = format!("{} is empty", path.display());
         return Err(Fault::permanent("corrupt", message));
     }
-    keep_wal(false).map_err(described)?;
+    if !has_wal {
+        // It is the one that this connection made. Any other belongs to the next server.
+        connection::remove_wal_on_close(&connection);
+    }
     let only_read = connection.pragma_update(None, "query_only", true);
     only_read.map_err(described)?;
     Ok(connection)

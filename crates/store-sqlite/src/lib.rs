@@ -30,6 +30,7 @@ mod idempotency;
 mod inbox;
 mod interrupts;
 mod keys;
+mod leftover_wal;
 mod lock;
 mod marker;
 mod memory;
@@ -106,8 +107,6 @@ impl SqliteStore {
         // Only after the file was accepted.
         private::tighten(path);
         connection::set_up_writer(&connection, path, &options)?;
-        checkpoint::checkpoint_leftover_wal(&connection)
-            .map_err(|error| fault::describe(path, error))?;
         let position =
             memory::last_position(&connection).map_err(|error| fault::describe(path, error))?;
         let has_people =

@@ -155,8 +155,14 @@ impl Marker {
     }
 
     /// Increments the counter in its own commit and writes the marker.
+    ///
+    /// The transaction is explicit: a statement that returns a row commits only when it is reset,
+    /// and an error of that commit would go unnoticed.
     pub(crate) fn advance(&self, connection: &Connection) -> rusqlite::Result<()> {
-        self.write(bump_heartbeat(connection)?);
+        let transaction = connection.unchecked_transaction()?;
+        let beats = bump_heartbeat(&transaction)?;
+        transaction.commit()?;
+        self.write(beats);
         Ok(())
     }
 
@@ -185,7 +191,7 @@ fn read(connection: &Connection) -> rusqlite::Result<i64> {
     })
 }
 
-/// Increments the counter.
+/// Increments the counter. Call within a transaction.
 pub(crate) fn bump_heartbeat(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("UPDATE heartbeat SET beats = beats + 1 WHERE id = 0 RETURNING beats")?

@@ -1,10 +1,11 @@
 //! Checks that a file is ours, which version it has, and that it is not damaged; then migrates it.
 //! A file is not changed before it is accepted as ours and not newer than this release.
 
+use crate::connection;
 use crate::fault;
+use crate::leftover_wal;
 use crate::marker::Marker;
 use crate::options::Options;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 use std::path::Path;
 use tandem_store::Fault;
@@ -41,7 +42,8 @@ pub(crate) const STREAM_ROWS_SINCE: i32 = 14;
 
 pub(crate) const CURRENT: i32 = SCRIPTS.len() as i32;
 
-/// Accepts the file, sets WAL mode and migrates the schema.
+/// Accepts the file, makes durable what an earlier process left, sets WAL mode and migrates the
+/// schema. Closing the connection keeps the WAL.
 pub(crate) fn prepare(
     connection: &mut Connection,
     path: &Path,
@@ -50,19 +52,12 @@ pub(crate) fn prepare(
     let described = |error| fault::describe(path, error);
     let header = Header::read(connection).map_err(described)?;
     header.accept(path)?;
-    // Until the file is accepted, closing it must not delete the WAL, which may be needed for
-    // recovery.
-    let keep_wal = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
-    connection
-        .set_db_config(keep_wal, true)
-        .map_err(described)?;
+    connection::keep_wal(connection, path)?;
     Marker::of(path).check(connection, header.is_blank(), path)?;
     if !header.is_blank() {
         check_whole(connection, path, options)?;
     }
-    connection
-        .set_db_config(keep_wal, false)
-        .map_err(described)?;
+    leftover_wal::recover(connection, path)?;
     set_wal(connection).map_err(described)?;
     migrate(connection, header.version).map_err(described)
 }
@@ -112,19 +107,21 @@ impl Header {
     }
 }
 
+/// The statement is run to its end: it commits after its row, and that can fail.
 fn set_wal(connection: &Connection) -> Result<()> {
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| {
-        let mode: String = row.get(0)?;
-        if mode == "wal" {
-            return Ok(());
-        }
-        Err(rusqlite::Error::SqliteFailure(
-            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
-            Some(format!(
-                "the file system does not support WAL (journal mode is {mode})"
-            )),
-        ))
-    })
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let mut rows = statement.query(())?;
+    let mode: Option<String> = rows.next()?.map(|row| row.get(0)).transpose()?;
+    rows.next()?;
+    if mode.as_deref() == Some("wal") {
+        return Ok(());
+    }
+    Err(rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+        Some(format!(
+            "the file system does not support WAL (journal mode is {mode:?})"
+        )),
+    ))
 }
 
 /// Runs all missing steps in one transaction, with the new version in it. A new file costs one

@@ -137,7 +137,10 @@ impl Writer {
             let mut batch = Vec::with_capacity(BATCH);
             while waiting.0.take(&mut batch) {
                 marker_updater.before_batch(batch.len());
-                run_batch(&mut state, &mut batch);
+                match checkpointer.before_commit() {
+                    Ok(()) => run_batch(&mut state, &mut batch),
+                    Err(fault) => refuse(&mut batch, &fault),
+                }
                 checkpointer.after_commit(&state.connection);
                 marker_updater.after_batch();
             }
@@ -242,10 +245,7 @@ fn run_batch(state: &mut WriterState, batch: &mut Vec<Box<dyn Job>>) {
         }
         // Another program has the file locked: running each job would wait each time.
         Err(BatchError::Begin(error)) => {
-            let fault = fault::from_sql(error);
-            for job in batch.drain(..) {
-                job.answer(Err(fault.clone()));
-            }
+            refuse(batch, &fault::from_sql(error));
         }
         Err(BatchError::Work(_)) => {
             for mut job in batch.drain(..) {
@@ -255,6 +255,12 @@ fn run_batch(state: &mut WriterState, batch: &mut Vec<Box<dyn Job>>) {
                 }));
             }
         }
+    }
+}
+
+fn refuse(batch: &mut Vec<Box<dyn Job>>, fault: &Fault) {
+    for job in batch.drain(..) {
+        job.answer(Err(fault.clone()));
     }
 }
 

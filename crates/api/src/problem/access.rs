@@ -2,7 +2,7 @@
 
 use super::Problem;
 use axum::http::StatusCode;
-use tandem_access::{KeyChangeDenied, RESERVED_ROLE, Scope};
+use tandem_access::{CONFORMANCE_ROLE, KeyChangeDenied, Scope};
 use tandem_app::{ForbiddenReason, TenantResource};
 use tandem_record::TenantId;
 use tandem_wire::v1::time::rfc3339;
@@ -107,7 +107,7 @@ impl From<KeyChangeDenied> for Problem {
                 Self::forbidden("A test key can only make, rotate and revoke test keys.")
             }
             KeyChangeDenied::Role(role) => {
-                let hint = if role == RESERVED_ROLE {
+                let hint = if role == CONFORMANCE_ROLE {
                     "Only a key with this role can grant it; the operator grants it first."
                 } else {
                     "It takes a key that holds the role, or one with the scope tandem:groups that is \

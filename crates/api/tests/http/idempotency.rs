@@ -161,6 +161,23 @@ async fn concurrent_requests_with_one_key_execute_once() {
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn request_that_waits_for_another_under_its_key_holds_no_permit() {
+    let settings = tandem_api::HttpSettings {
+        max_mutations: 2,
+        ..Default::default()
+    };
+    let server = TestServer::with_settings(settings).await;
+    server.register("w", &[noop("a")]).await;
+    // Large requests are executed on another thread, so that they overlap.
+    let body = json!({"workflowId": "w", "inputs": {"text": "x".repeat(200_000)}});
+    let same_key = key("k");
+    let calls = (0..24).map(|_| server.post_with("/v1/runs", body.clone(), &same_key));
+    for reply in join_all(calls).await {
+        reply.ok(201);
+    }
+}
+
 #[tokio::test]
 async fn idempotency_keys_are_separate_per_tenant() {
     let server = TestServer::new().await;

@@ -7,6 +7,7 @@ use super::{
     DEFINITIONS, DERIVED, END, End, FORMAT, MEMORY, OF_STREAMS, TITLE, Title, TransferCounts,
 };
 use crate::audit::Chain;
+use crate::checkpoint;
 use crate::copy::{PartialFile, ProgressCallback, io_fault};
 use crate::lock::Lock;
 use crate::migrations::{CURRENT, STREAM_ROWS_SINCE, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
@@ -67,6 +68,10 @@ pub fn import(
         .all(from, on_progress)
         .map_err(|error| error.named(path))?;
     let counts = writer.counts;
+    // Of a new database only the file itself gets the name.
+    if matches!(checkpoint::move_all(&target), Ok(true)) || fresh {
+        connection::remove_wal_on_close(&target);
+    }
     target.close().map_err(|(_, error)| described(error))?;
     if let Some(part) = part {
         part.finish(to)?;

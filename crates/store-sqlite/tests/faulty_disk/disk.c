@@ -47,6 +47,8 @@ static int journal = -1;
 static uint64_t seed;
 static uint64_t per_mille;
 static uint64_t good_syncs;
+static const char *failing_file;
+static uint64_t failing_sync;
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("FAULT_JOURNAL");
@@ -56,6 +58,10 @@ __attribute__((constructor)) static void begin(void) {
     seed = strtoull(getenv("FAULT_SEED"), 0, 10);
     per_mille = strtoull(getenv("FAULT_PER_MILLE"), 0, 10);
     good_syncs = strtoull(getenv("FAULT_GOOD_SYNCS"), 0, 10);
+    // "name:number": this sync of this file fails, whatever else does.
+    failing_file = getenv("FAULT_SYNC");
+    const char *number = failing_file ? strchr(failing_file, ':') : 0;
+    if (number) failing_sync = strtoull(number + 1, 0, 10);
     journal = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (journal < 0) abort();
 }
@@ -197,6 +203,9 @@ static int synced(int fd, long call) {
     pthread_mutex_lock(&lock);
     uint64_t fault = roll(file, SYNCS);
     int result = 0;
+    size_t length = strlen(file->name);
+    if (failing_sync && !strncmp(failing_file, file->name, length) && failing_file[length] == ':')
+        fault |= file->calls[SYNCS] == failing_sync;
     // After a number of syncs, all further syncs fail.
     if (fault || file->calls[SYNCS] > good_syncs) {
         file->failed_syncs++;

@@ -10,7 +10,7 @@ const SECTOR: usize = 512;
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -84,6 +84,12 @@ impl Journal {
 
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Places of the syncs, the failed ones too.
+    pub(crate) fn syncs(&self) -> Vec<usize> {
+        let is_sync = |place: &usize| matches!(self.0[*place].kind, b'S' | b'F');
+        (0..self.0.len()).filter(is_sync).collect()
     }
 
     /// How many commits were acknowledged in the first `cut` records.

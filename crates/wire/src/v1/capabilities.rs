@@ -215,11 +215,9 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
         models_document(models, &mut out);
     }
     if host.tools {
-        // This host calls tools of other servers; it is not an MCP server itself. `serverUrls` is always
-        // there because the protocol's MCP chapter (M-14) wins over the published schema, which does not
-        // have it yet; the contract test removes it before it validates.
-        let mounted: [&str; 0] = [];
-        out.set("mcp", json!({"supported": true, "serverUrls": mounted}));
+        // This host calls tools of other servers; it is not an MCP server itself. The published schema
+        // closes this object, so the list of servers (M-14) is among the extensions.
+        out.set("mcp", json!({"supported": true}));
     }
     match &host.agents {
         Some(agents) => agents::multi_agent(host, agents, &mut out),
@@ -251,6 +249,10 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
             "profiles": INTERRUPT_PROFILES,
             "signedCallbackTokens": true,
         });
+    }
+    if host.tools {
+        let mounted: [&str; 0] = [];
+        extensions["mcp"] = json!({"serverUrls": mounted});
     }
     if let Some(url) = vendor_kinds {
         extensions["vendorExtensionsUrl"] = json!(url);

@@ -161,11 +161,11 @@ fn testing_capabilities_list_mock_providers_and_test_key_prefix() {
 #[test]
 fn mcp_is_advertised_only_with_tool_servers() {
     let document = document_with(served([true; 4], None));
-    assert_eq!(
-        document["mcp"],
-        json!({"supported": true, "serverUrls": []})
-    );
-    assert_eq!(document_with(served([false; 4], None)).get("mcp"), None);
+    assert_eq!(document["mcp"], json!({"supported": true}));
+    assert_eq!(document["extensions"]["mcp"], json!({"serverUrls": []}));
+    let without = document_with(served([false; 4], None));
+    assert_eq!(without.get("mcp"), None);
+    assert_eq!(without["extensions"].get("mcp"), None);
 }
 
 #[test]
