@@ -29,10 +29,14 @@ pub(super) fn status(
         }
         401 | 403 => ErrorInfo::new(UNAVAILABLE, message("does not accept this host's key")),
         404 => ErrorInfo::new("model_not_supported", message("does not know the model")),
-        413 => ErrorInfo::new("content_too_long", message("was told too much")),
-        _ if mentions(body, &["context_length_exceeded", "too long"]) => {
-            ErrorInfo::new("content_too_long", message("was told too much"))
-        }
+        413 => ErrorInfo::new(
+            "content_too_long",
+            message("got a request that is too long for it"),
+        ),
+        _ if mentions(body, &["context_length_exceeded", "too long"]) => ErrorInfo::new(
+            "content_too_long",
+            message("got a request that is too long for it"),
+        ),
         _ if mentions(body, &["response_format", "input_schema", "json_schema"]) => {
             ErrorInfo::new("response_schema_invalid", message("cannot use the schema"))
         }
