@@ -17,6 +17,7 @@ use crate::stored_response::RefusalRecorder;
 use crate::verb;
 use axum::extract::{FromRequest, MatchedPath, Request};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -117,6 +118,28 @@ impl Mutation {
     ) -> Result<IdempotencyCheck, Problem> {
         let principal = Some(&caller.principal);
         self.begin_with(api, &caller.partition(), principal).await
+    }
+
+    /// The same for what depends on the admin who asks: many admins may use one key. Another admin's request
+    /// under the same idempotency key is another request.
+    pub(crate) async fn begin_for_admin(
+        &self,
+        api: &ApiState,
+        caller: &Identity,
+        headers: &HeaderMap,
+    ) -> Result<IdempotencyCheck, Problem> {
+        let credentials = ["x-admin-token", "cookie"];
+        let credentials = credentials.map(|name| {
+            let value = headers.get(name).map(HeaderValue::as_bytes);
+            String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+        });
+        if credentials.iter().all(String::is_empty) {
+            return self.begin_for_principal(api, caller).await;
+        }
+        let admin = format!("{}\0{}", caller.principal, credentials.join("\0"));
+        let admin = Principal::from(admin);
+        self.begin_with(api, &caller.partition(), Some(&admin))
+            .await
     }
 
     /// The same for whoever has no identity beyond whose data they act on.

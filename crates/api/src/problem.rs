@@ -6,6 +6,7 @@
 
 mod access;
 mod advice;
+mod conversation;
 mod redact;
 #[cfg(test)]
 mod tests;

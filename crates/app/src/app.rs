@@ -1,5 +1,6 @@
 //! What the use cases share, and who calls them.
 
+use crate::conversation::InboundLimits;
 use crate::error::AppError;
 use crate::fair_shares::FairShares;
 use crate::key_use::KeyUse;
@@ -55,6 +56,7 @@ pub(crate) struct AppState {
     pub(crate) host_id: String,
     pub(crate) test_hooks: bool,
     pub(crate) in_flight: InFlight,
+    pub(crate) inbound: InboundLimits,
     /// Limits audit entries about denials, by key, so that repeated denials cannot fill the audit
     /// log.
     denials: RateLimiter,
@@ -77,6 +79,7 @@ impl App {
                 host_id: config.host_id,
                 test_hooks: config.test_hooks,
                 in_flight: InFlight::default(),
+                inbound: InboundLimits::default(),
                 denials,
                 key_use: KeyUse::default(),
                 reader_memory: reader_memory(),

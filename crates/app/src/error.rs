@@ -3,6 +3,7 @@
 
 use tandem_access::{Denied, KeyChangeDenied, KeyError, Scope};
 use tandem_record::{Denial, Principal, RunId, Seq, TenantId, Timestamp};
+use tandem_runtime::conversation::{AuthzDenial, SessionRefusal};
 use tandem_runtime::{
     Fault, Problem, Refusal, RegisterError, SubmitError, Unforkable, WebhookError,
 };
@@ -68,6 +69,18 @@ pub enum AppError {
     Key(#[from] KeyError),
     #[error(transparent)]
     Webhook(#[from] WebhookError),
+    /// There is no good version of the agent.
+    #[error("the agent cannot be used: its files have errors")]
+    AgentInvalid,
+    /// The agent's rules do not allow it. The denial is recorded.
+    #[error("the agent's rules do not allow this")]
+    AdminDenied(AuthzDenial),
+    /// The session refused the command.
+    #[error(transparent)]
+    SessionRefused(SessionRefusal),
+    /// Only the runtime ends this wait.
+    #[error("nobody can answer this from outside")]
+    NotAnswerable,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -103,6 +116,11 @@ pub enum ResourceKind {
     Delivery,
     /// A run or webhook with parked work.
     ParkedSubject,
+    /// A conversational agent.
+    Agent,
+    Session,
+    ChatUser,
+    Escalation,
 }
 
 impl ResourceKind {
@@ -119,6 +137,10 @@ impl ResourceKind {
             Self::Webhook => "webhook",
             Self::Delivery => "delivery",
             Self::ParkedSubject => "run or webhook",
+            Self::Agent => "agent",
+            Self::Session => "session",
+            Self::ChatUser => "user",
+            Self::Escalation => "escalation",
         }
     }
 }
@@ -184,6 +206,17 @@ impl AppError {
             self,
             Self::Fault(_) | Self::Key(KeyError::Fault(_)) | Self::Webhook(WebhookError::Fault(_))
         )
+    }
+}
+
+impl From<SessionRefusal> for AppError {
+    fn from(refusal: SessionRefusal) -> Self {
+        match refusal {
+            SessionRefusal::Unknown => Self::NotFound(ResourceKind::Session),
+            SessionRefusal::EscalationNotFound => Self::NotFound(ResourceKind::Escalation),
+            SessionRefusal::InvalidInput(message) => Self::invalid("/input", message),
+            refusal => Self::SessionRefused(refusal),
+        }
     }
 }
 

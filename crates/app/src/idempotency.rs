@@ -176,6 +176,7 @@ impl<T: 'static> Idempotency<T> {
             digest: claim.digest.clone(),
             response: render(Ok(value))?,
             recorded_at: app.now(),
+            session: None,
         })
     }
 
@@ -222,6 +223,7 @@ impl App {
             digest: pending.digest.clone(),
             response,
             recorded_at: self.now(),
+            session: None,
         };
         if let Err(fault) = self.runtime().store_idempotency_record(record).await {
             tracing::warn!(error = %fault, "the refusal was not stored under its idempotency key");

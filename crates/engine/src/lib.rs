@@ -8,11 +8,13 @@
 //! them.
 
 pub mod agent;
+pub mod chat_user;
 mod conformance;
 mod cost;
 pub mod definition;
 mod expression;
 pub mod flow;
+pub mod flow_run;
 mod graph;
 mod ids;
 pub mod machine;

@@ -84,7 +84,7 @@ pub enum TimerRequest<K> {
 }
 
 /// The changes that lead from one set of timers to another.
-pub(crate) fn timer_changes<K: Clone + Ord>(
+pub fn timer_changes<K: Clone + Ord>(
     before: &BTreeMap<K, Timestamp>,
     after: &BTreeMap<K, Timestamp>,
 ) -> Vec<TimerRequest<K>> {

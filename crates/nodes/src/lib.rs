@@ -1,9 +1,11 @@
 //! Performs the host's outgoing calls: HTTP calls of nodes, calls of models, tools and pack nodes,
-//! webhook deliveries, and the check that a secret can be resolved.
+//! webhook deliveries, models and speech of conversations, and the check that a secret can be
+//! resolved.
 //!
 //! An effect is already recorded under an id that never changes; this crate attempts it once and
 //! returns the outcome. It does not decide about retries, does not write to the log of a run, and
-//! does not depend on the store or the engine.
+//! does not depend on the store or the engine. Calls of conversations are the exception about
+//! retries: they are repeated within their timeout, as their caller's settings say.
 //!
 //! Invariants:
 //! - Every outgoing connection goes to an address that the [`UrlGuard`] has checked. Names are
@@ -15,8 +17,10 @@
 //!   response. The address of a model provider or a tool server does not either.
 
 mod address;
+mod chat;
 mod client;
 mod credentials;
+mod event_stream;
 mod failure;
 mod guard;
 mod http;
@@ -33,13 +37,21 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+pub use chat::{
+    ApiKeyError, BreakerSettings, ChatModel, ChatPieces, ChatReply, ChatRequest, ChatSettings,
+    ChatTool, CircuitBreakers, CircuitChange, CircuitCounts, CircuitState, HostedSpeech,
+    LocalScripts, NotedCall, NotedMessage, ProviderFailure, RetrySettings, ScriptChooser,
+    ScriptMemory, ScriptedSpeech, SpeechAudio, SpeechFormat, SpeechLimits, SpeechSettings,
+    SpeechToText, SynthesisRequest, TextToSpeech, TranscriptionRequest, read_api_key,
+};
 pub use client::{ClientError, GuardedResolver, guarded_client};
 pub use guard::{Rejected, UrlGuard};
 pub use http::{CallLimits, HttpCaller};
 pub use mcp::{McpServer, McpServers};
 pub use model::{
     HostedProvider, MAX_PROGRAM, MockEntry, MockProgram, ModelApi, ModelCaller, SchemaMode, Script,
-    ScriptError, outcome_of_answer, unprogrammed_answer,
+    ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedToolCall, outcome_of_answer,
+    unprogrammed_answer,
 };
 pub use pack::PackCaller;
 pub use perform::Performer;

@@ -3,6 +3,7 @@
 //! A variant may contain more than any client sees: [`Work`] on [`Event::NodeStarted`] is what a
 //! restarted process needs to continue, and the projection leaves it out.
 
+use crate::conversation::FlowRecord;
 use crate::{
     AgentEvent, ApprovalDecision, CapKind, DefinitionHash, Denial, DrainPolicy, EnvelopeEvent,
     ErrorInfo, EscalationKind, Handoff, Interrupt, InterruptId, JoinOutcome, LowConfidence,
@@ -472,4 +473,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fields: Option<Object>,
     },
+    /// A record of the journal of a flow run. The other events of such a run follow from these.
+    Flow(Box<FlowRecord>),
 }

@@ -60,7 +60,8 @@ impl Event {
             | Self::RunCancelled { .. }
             | Self::ReplayDiverged { .. }
             | Self::ExternalEventReceived { .. }
-            | Self::TriggerArmed { .. } => None,
+            | Self::TriggerArmed { .. }
+            | Self::Flow(_) => None,
         }
     }
 

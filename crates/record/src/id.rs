@@ -97,6 +97,11 @@ text_id! {
 }
 
 impl RunId {
+    /// Whether it is the run of a flow.
+    pub fn is_flow_run(&self) -> bool {
+        self.0.starts_with("flow-")
+    }
+
     /// The public id of one of this run's events.
     pub fn event_id(&self, seq: Seq) -> String {
         const MAX_SEQ_DIGITS: usize = 20;
@@ -109,6 +114,23 @@ impl RunId {
     }
 }
 
+impl SessionId {
+    /// The public id of one of this session's events.
+    pub fn event_id(&self, seq: Seq) -> String {
+        format!("evt-{self}-{seq}")
+    }
+
+    /// The public id of a turn.
+    pub fn turn_id(&self, turn: u64) -> String {
+        format!("{self}-t{turn}")
+    }
+
+    /// The public id of the request that a turn carries out.
+    pub fn request_id(&self, turn: u64) -> String {
+        format!("{self}-r{turn}")
+    }
+}
+
 impl StreamId {
     pub fn of_run(run: &RunId) -> Self {
         Self::new(format!("run:{run}"))
@@ -116,6 +138,10 @@ impl StreamId {
 
     pub fn of_session(session: &SessionId) -> Self {
         Self::new(format!("conv:{session}"))
+    }
+
+    pub fn of_chat_user(user: &ChatUserId) -> Self {
+        Self::new(format!("user:{user}"))
     }
 
     /// The session whose log this is, if it is the log of a session.

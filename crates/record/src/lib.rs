@@ -89,6 +89,10 @@ where
     serde::Deserialize::deserialize(d).map(Some)
 }
 
+pub(crate) fn is_zero_u32(n: &u32) -> bool {
+    *n == 0
+}
+
 pub(crate) fn is_zero(n: &u64) -> bool {
     *n == 0
 }

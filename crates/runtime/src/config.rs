@@ -1,6 +1,7 @@
 //! Configuration of a runtime.
 
 use crate::clock::{Clock, Ids, RandomIds, SystemClock};
+use crate::conversation::Conversations;
 use crate::machine_driver::Machines;
 use crate::redact::Redactor;
 use crate::retention::Retention;
@@ -45,6 +46,8 @@ pub struct RuntimeConfig {
     pub webhook_sender: Option<Arc<dyn WebhookSender>>,
     /// Machines beside the workflow run, by the prefix of their streams.
     pub machines: Machines,
+    /// Chat agents and their sessions. `None`: this host has no agents.
+    pub conversations: Option<Conversations>,
     pub clock: Arc<dyn Clock>,
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
@@ -89,6 +92,7 @@ impl RuntimeConfig {
             performer,
             webhook_sender: None,
             machines: Machines::default(),
+            conversations: None,
             clock: Arc::new(SystemClock::default()),
             ids: Arc::new(RandomIds),
             limits: Limits::default(),

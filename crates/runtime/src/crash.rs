@@ -11,13 +11,21 @@ pub struct CrashPoints {
 }
 
 impl CrashPoints {
-    pub const ALL: [&str; 6] = [
+    /// The points of this host, then those of conversations (Z-258).
+    pub const ALL: [&str; 13] = [
         "now",
         "commit.before",
         "commit.after",
         "effect.before",
         "effect.after",
         "timer.before",
+        "after_claim",
+        "before_commit",
+        "after_commit",
+        "before_send",
+        "after_send",
+        "after_tool_call",
+        "after_hook",
     ];
 
     /// The process aborts when it reaches this point. `false` for an unknown name.

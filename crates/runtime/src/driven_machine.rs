@@ -10,6 +10,7 @@ use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
+use crate::transaction::Companion;
 use crate::webhooks::TenantSubscriptions;
 use std::sync::Arc;
 use tandem_engine::machine::{Decision, Machine};
@@ -149,6 +150,11 @@ pub trait DrivenMachine: Machine {
         before: Option<&Self>,
         decision: &mut Decision<Self>,
     ) -> Vec<NewEvent>;
+
+    /// Commands to streams of other machines that belong to the decision.
+    fn companions(_: &Arc<MachineDriver<Self>>, _: &mut Decision<Self>) -> Vec<Companion> {
+        Vec::new()
+    }
 
     /// Adds the rows that follow from the decision.
     fn project(

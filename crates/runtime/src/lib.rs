@@ -85,7 +85,7 @@ pub use submit_stream::RecordsFn;
 pub use task_leases::HostTask;
 pub use test_clock::CLOCK_OFFSET;
 pub use transact::TransactionParts;
-pub use transaction::Transaction;
+pub use transaction::{Companion, Transaction};
 pub use webhooks::{
     Announcement, MAX_WEBHOOKS, StarterAccess, Subscription, WebhookDelivery, WebhookError,
     WebhookSender, WebhookStatus, webhook_status,
@@ -113,9 +113,10 @@ pub use tandem_engine::{
 pub use tandem_nodes::{MAX_PROGRAM, MockEntry, MockProgram};
 pub use tandem_store::audit;
 pub use tandem_store::{
-    AuditDraft, DelegationRecord, DeliveryListing, DeliveryRow, DeliveryState, Fault, GroupRecord,
-    IdempotencyKey, IdempotencyRecord, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
-    InterruptFilter, InterruptListing, InterruptRow, ListedRun, Page, PageLimit, ParkedWork,
-    RegisteredWorkflow, RunFilter, RunListing, RunPosition, RunRow, StorageUsage, StoredResponse,
-    StoredRun,
+    AuditDraft, ChatUserFilter, ChatUserRow, DelegationRecord, DeliveryListing, DeliveryRow,
+    DeliveryState, EscalationFilter, EscalationRow, Fault, GroupRecord, IdempotencyKey,
+    IdempotencyRecord, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
+    InterruptFilter, InterruptListing, InterruptRow, ListedRun, ListingPage, Page, PageLimit,
+    ParkedWork, RegisteredWorkflow, RunFilter, RunListing, RunPosition, RunRow, SessionFilter,
+    StorageUsage, StoredResponse, StoredRun,
 };

@@ -1,10 +1,12 @@
 //! Reading runs. Folds a run from snapshot and log if it is not cached; never waits for a writer.
 
 use crate::codec;
+use crate::definitions::flow_definition;
 use crate::fold_stream::FoldedStream;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
+use tandem_engine::flow_run::FlowRun;
 use tandem_engine::run::{NextSteps, Run, State};
 use tandem_record::{
     ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, Partition, RecordedEvent, RunId,
@@ -68,6 +70,9 @@ impl Runtime {
 
     /// The same when its row was read. Never older than the row.
     pub async fn observe_stored(&self, stored: StoredRun) -> Result<Option<ObservedRun>, Fault> {
+        if stored.row.run_id.is_flow_run() {
+            return self.observe_flow_run(&stored).await;
+        }
         let folded = self.folded(stored).await?;
         Ok(folded.map(|run| observed(&run)))
     }
@@ -156,11 +161,29 @@ impl Runtime {
 
     /// The definition a run is pinned to.
     pub async fn pinned_definition(&self, run: &StoredRun) -> Result<Arc<Definition>, Fault> {
+        if run.row.run_id.is_flow_run() {
+            return flow_definition(&run.row.workflow_id);
+        }
         let store = &**self.store();
         self.inner
             .definitions
             .by_hash(store, &run.row.definition)
             .await
+    }
+
+    /// A run of a flow. Its state is not that of a workflow run.
+    async fn observe_flow_run(&self, stored: &StoredRun) -> Result<Option<ObservedRun>, Fault> {
+        let run = self.read_flow_run(&stored.row.run_id).await?;
+        let Some(view) = run.as_ref().and_then(FlowRun::view) else {
+            return Ok(None);
+        };
+        Ok(Some(ObservedRun {
+            view,
+            definition: self.pinned_definition(stored).await?,
+            sensitivity: Arc::default(),
+            outputs: run.and_then(|run| run.outputs().cloned()),
+            primary_node: None,
+        }))
     }
 
     /// Values that are masked wherever the run is shown.

@@ -6,21 +6,65 @@ use serde_json::Value;
 use std::borrow::Cow;
 use tandem_engine::run::{Run, count_vote};
 use tandem_record::{
-    Event, Interrupt, InterruptId, InterruptView, Partition, QuestionBody, RecordedEvent,
-    Resolution, StepId, StreamId, TenantId, Timestamp, Vote, WorkspaceId, proposed_artifact,
+    ClosedInterrupt, Event, Interrupt, InterruptId, InterruptView, Owner, Partition, QuestionBody,
+    RecordedEvent, Resolution, RunId, SessionId, StepId, StreamId, TenantId, Timestamp, Vote,
+    WorkflowId, WorkspaceId, proposed_artifact,
 };
 use tandem_store::{
     Fault, InboxChoices, InboxPage, InboxQuery, InterruptFilter, InterruptListing, InterruptRow,
     Page, RunPosition,
 };
 
+/// A run that waits for answers.
+pub(crate) trait QuestionSource {
+    fn run_id(&self) -> &RunId;
+    fn owner(&self) -> &Owner;
+    fn workflow_id(&self) -> WorkflowId;
+    /// The conversation it belongs to.
+    fn session_id(&self) -> Option<&SessionId>;
+    fn ended_at(&self) -> Option<Timestamp>;
+    fn open_questions(&self) -> Vec<InterruptView>;
+    /// How a question ended.
+    fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt>;
+}
+
+impl QuestionSource for Run {
+    fn run_id(&self) -> &RunId {
+        self.id()
+    }
+
+    fn owner(&self) -> &Owner {
+        &self.request().owner
+    }
+
+    fn workflow_id(&self) -> WorkflowId {
+        self.definition().id().clone()
+    }
+
+    fn session_id(&self) -> Option<&SessionId> {
+        None
+    }
+
+    fn ended_at(&self) -> Option<Timestamp> {
+        self.ended_at()
+    }
+
+    fn open_questions(&self) -> Vec<InterruptView> {
+        self.open_questions()
+    }
+
+    fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
+        self.closed_question(id)
+    }
+}
+
 /// Rows that changed between two states of a run. `events` are the events between them.
-pub(crate) fn changed_rows(
-    before: Option<&Run>,
-    after: &Run,
+pub(crate) fn changed_rows<R: QuestionSource>(
+    before: Option<&R>,
+    after: &R,
     events: &[RecordedEvent],
 ) -> Vec<InterruptRow> {
-    let was_open = before.map(Run::open_questions).unwrap_or_default();
+    let was_open = before.map(R::open_questions).unwrap_or_default();
     let is_open = after.open_questions();
     let mut rows: Vec<InterruptRow> = is_open
         .iter()
@@ -46,7 +90,11 @@ struct Closing {
     edited: Option<Value>,
 }
 
-fn closing(run: &Run, question: &InterruptView, events: &[RecordedEvent]) -> Closing {
+fn closing(
+    run: &impl QuestionSource,
+    question: &InterruptView,
+    events: &[RecordedEvent],
+) -> Closing {
     let mut votes = question.votes.clone();
     let mut edited = None;
     let shown = question.interrupt.data.get("artifactData");
@@ -105,8 +153,12 @@ pub fn accepted_edit(answer: &Value) -> Option<Value> {
     replaced.filter(|_| edits).cloned()
 }
 
-fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> InterruptRow {
-    let owner = &run.request().owner;
+fn row(
+    run: &impl QuestionSource,
+    question: &InterruptView,
+    closing: Option<Closing>,
+) -> InterruptRow {
+    let owner = run.owner();
     let interrupt = &question.interrupt;
     let closed = closing.as_ref();
     let votes = closed.map_or(&question.votes, |closing| &closing.votes);
@@ -122,8 +174,8 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
         approver_roles: Cow::Borrowed(&question.policy.roles),
         level: Some(question.level),
         reminders: Some(question.reminders),
-        workflow_id: Some(Cow::Borrowed(run.definition().id())),
-        session_id: None,
+        workflow_id: Some(Cow::Owned(run.workflow_id())),
+        session_id: run.session_id().map(Cow::Borrowed),
         run_id: None,
         resume_schema: interrupt.resume_schema.as_ref().map(Cow::Borrowed),
         expires_at: question.expires_at,
@@ -136,7 +188,7 @@ fn row(run: &Run, question: &InterruptView, closing: Option<Closing>) -> Interru
     let body = body.to_json();
     InterruptRow {
         interrupt: interrupt.id.clone(),
-        stream: StreamId::of_run(run.id()),
+        stream: StreamId::of_run(run.run_id()),
         step: StepId::new(question.node.as_str()),
         tenant: owner.tenant.clone(),
         workspace: owner.workspace.clone(),

@@ -4,6 +4,7 @@ use crate::bell::Bell;
 use crate::cache_epochs::CacheEpoch;
 use crate::clock::Clock;
 use crate::config::RuntimeConfig;
+use crate::conversation::AnswerPieces;
 use crate::crash::CrashPoints;
 use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
@@ -44,6 +45,7 @@ pub(crate) struct Inner {
     /// Where decisions with much schema work are made.
     pub(crate) decision_work: Offload,
     pub(crate) bell: Bell,
+    pub(crate) pieces: AnswerPieces,
     pub(crate) ended: broadcast::Sender<RunId>,
     pub(crate) metrics: Metrics,
     pub(crate) crash: CrashPoints,
@@ -69,6 +71,9 @@ impl Runtime {
         let runs = MachineDriver::new((), config.cached_runs, config.cached_bytes);
         let mut machines = config.machines.clone();
         machines.register(Arc::clone(&runs));
+        if let Some(conversations) = &config.conversations {
+            conversations.register(&mut machines);
+        }
         if config.is_single_process {
             let broken = config.store.break_leases(&config.owner).await?;
             if broken > 0 {
@@ -88,6 +93,7 @@ impl Runtime {
                 config,
                 decision_work: Offload::default(),
                 bell: Bell::default(),
+                pieces: AnswerPieces::default(),
                 ended: broadcast::Sender::new(ENDED_RUNS_BUFFERED),
                 metrics: Metrics::default(),
                 readiness: Readiness::default(),

@@ -62,7 +62,7 @@ impl Runtime {
             guard.iter().for_each(|g| transaction.require(g.clone()));
             transaction
                 .add(&self.inner.runs, slot, None, decision, meta)
-                .await;
+                .await?;
             match transaction.commit().await {
                 Ok(()) => return Ok(()),
                 Err(Error::Fault(fault)) => return Err(fault.into()),

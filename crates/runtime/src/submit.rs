@@ -224,6 +224,7 @@ impl Runtime {
             digest: idempotency.digest.clone(),
             response: (idempotency.render)(outcome)?,
             recorded_at: self.clock().now(),
+            session: None,
         })
     }
 

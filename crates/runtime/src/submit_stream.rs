@@ -126,7 +126,10 @@ impl Runtime {
             }
             transaction
                 .add(driver, slot, Some(current), decision, meta.clone())
-                .await;
+                .await?;
+            if transaction.is_stale {
+                continue;
+            }
             match transaction.commit().await {
                 Ok(()) => return Ok(Some(reply)),
                 Err(Error::Fault(fault)) if fault.code == "too_large" => {
@@ -169,7 +172,7 @@ impl Runtime {
         let mut transaction = Box::pin(Transaction::begin(self, decision.after.tenant())).await?;
         transaction
             .add(driver, slot, Some(current), decision, meta)
-            .await;
+            .await?;
         match Box::pin(transaction.commit()).await {
             Ok(()) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault.into()),

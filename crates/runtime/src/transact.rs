@@ -95,7 +95,8 @@ impl Transaction<'_> {
             audit_action: M::audit_action(command, &runtime.actor),
             ..CommandMeta::default()
         };
-        self.add(driver, slot, Some(current), decision, meta).await;
+        self.add(driver, slot, Some(current), decision, meta)
+            .await?;
         Ok(reply)
     }
 }

@@ -13,7 +13,9 @@ use crate::machine_driver::MachineDriver;
 use crate::offload::in_place;
 use crate::runtime::Runtime;
 use crate::stream_cache::HeldSlot;
+use crate::submit::SubmitError;
 use crate::webhooks::{TenantSubscriptions, wake_feed};
+use std::pin::Pin;
 use std::sync::Arc;
 use tandem_engine::machine::{Decision, Machine, TimerRequest};
 use tandem_engine::run::{self, NewChildRun, WorkMeter};
@@ -25,6 +27,16 @@ use tandem_store::{
 
 /// Number of events after which a snapshot saves more reading than it costs.
 const SNAPSHOT_EVERY: u64 = 128;
+
+/// A command to a stream of another machine that belongs to a decision: both are committed together. Its
+/// stream comes after that of the decision in the order of ids.
+pub type Companion = Box<
+    dyn for<'t, 'r> FnOnce(
+            &'t mut Transaction<'r>,
+        )
+            -> Pin<Box<dyn Future<Output = Result<(), SubmitError>> + Send + 't>>
+        + Send,
+>;
 
 /// Announces one part of a durable commit and starts its effects.
 type Publish = Box<dyn FnOnce(&Runtime) + Send>;
@@ -71,7 +83,7 @@ impl<'a> Transaction<'a> {
         self.commit.guards.push(guard);
     }
 
-    /// Adds a decision, and the runs it creates.
+    /// Adds a decision, the runs it creates, and its commands to other machines.
     pub(crate) async fn add<M: DrivenMachine>(
         &mut self,
         driver: &Arc<MachineDriver<M>>,
@@ -79,7 +91,9 @@ impl<'a> Transaction<'a> {
         before: Option<M>,
         mut decision: Decision<M>,
         meta: CommandMeta<M::TimerKey>,
-    ) {
+    ) -> Result<(), SubmitError> {
+        self.last_stream = Some(decision.after.stream());
+        let companions = M::companions(driver, &mut decision);
         let children = std::mem::take(&mut decision.children);
         // Events are redacted and encoded, and so is the state now and then.
         let bytes = decision.after.memory_bytes();
@@ -89,6 +103,10 @@ impl<'a> Transaction<'a> {
         if !children.is_empty() {
             Box::pin(self.add_child_runs(children)).await;
         }
+        for companion in companions {
+            companion(self).await?;
+        }
+        Ok(())
     }
 
     /// Adds the first event of each child run. Their slots stay locked until the children exist, so

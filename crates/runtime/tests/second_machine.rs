@@ -277,6 +277,7 @@ fn record(key: &str) -> IdempotencyRecord {
             body: "{}".to_owned(),
         },
         recorded_at: tandem_record::Timestamp(0),
+        session: None,
     }
 }
 

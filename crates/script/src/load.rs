@@ -39,6 +39,8 @@ pub struct AgentModule {
     /// The sources of the flows, by [`FlowModule::version`].
     pub sources: BTreeMap<String, Arc<SourceSet>>,
     pub errors: Vec<LoadError>,
+    /// The file of the agent and flow files that have errors, their imports included.
+    pub broken: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +94,7 @@ pub fn load(path: &Path, limits: ScriptLimits, surroundings: &Surroundings) -> A
             flows: Vec::new(),
             sources: BTreeMap::new(),
             errors: Vec::new(),
+            broken: BTreeSet::new(),
         },
     };
     let agent_file = if is_folder {
@@ -107,10 +110,11 @@ pub fn load(path: &Path, limits: ScriptLimits, surroundings: &Surroundings) -> A
         }
     };
     if let Some(file) = agent_file {
-        loader.agent(&file, folder("tools"), folder("commands"));
+        let (tools, commands) = (folder("tools"), folder("commands"));
+        loader.note_broken(&file, |loader| loader.agent(&file, tools, commands));
     }
     for file in folder("flows") {
-        loader.flow_file(&file);
+        loader.note_broken(&file, |loader| loader.flow_file(&file));
     }
     loader.module
 }
@@ -146,6 +150,14 @@ struct AgentLoader<'a> {
 }
 
 impl AgentLoader<'_> {
+    fn note_broken(&mut self, file: &str, read: impl FnOnce(&mut Self)) {
+        let known = self.module.errors.len();
+        read(self);
+        if self.module.errors.len() > known {
+            self.module.broken.insert(file.to_owned());
+        }
+    }
+
     fn agent_file(&mut self, folder: &Path) -> Option<String> {
         let mut found = AGENT_FILES
             .iter()

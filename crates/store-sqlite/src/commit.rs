@@ -7,14 +7,14 @@ use crate::queue::Source;
 use crate::statement_cache::StatementCache;
 use crate::writer::{JobError, WriteTransaction};
 use crate::{
-    SqliteStore, definitions, idempotency, interrupts, keys, memory, outbox, people, processes,
-    runs, timers, webhook_feed, webhooks,
+    SqliteStore, agent_log, chat_users, definitions, escalations, idempotency, interrupts, keys,
+    memory, outbox, people, processes, runs, sessions, timers, webhook_feed, webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
 use tandem_record::Seq;
-use tandem_store::{CachedData, Commit, CommitGuard, Conflict, Error, Log};
+use tandem_store::{CachedData, Commit, CommitGuard, Conflict, ConversationChange, Error, Log};
 
 #[async_trait]
 impl Log for SqliteStore {
@@ -176,6 +176,9 @@ fn write(
     for change in &commit.registry {
         definitions::change(connection, change)?;
     }
+    for stored in &commit.documents {
+        definitions::store(connection, &stored.hash, &stored.document)?;
+    }
     for change in &commit.people {
         people::change(connection, change)?;
     }
@@ -188,9 +191,32 @@ fn write(
     for join in &commit.joins {
         memory::join(connection, join)?;
     }
+    for change in &commit.conversations {
+        change_conversation(connection, commit, change)?;
+    }
     let mut position = None;
     for row in &commit.memory {
         position = Some(memory::append(connection, row)?);
     }
     Ok(position)
+}
+
+fn change_conversation(
+    connection: &Connection,
+    commit: &Commit,
+    change: &ConversationChange,
+) -> rusqlite::Result<()> {
+    match change {
+        ConversationChange::PutUser(row) => chat_users::put(connection, row),
+        ConversationChange::TouchUser { user, at } => chat_users::touch(connection, user, *at),
+        ConversationChange::PutSession(row) => sessions::put(connection, row),
+        ConversationChange::PutEscalation(row) => escalations::put(connection, row),
+        ConversationChange::LogEvents {
+            tenant,
+            agent,
+            stream,
+        } => commit
+            .appended(stream)
+            .try_for_each(|append| agent_log::add(connection, tenant, agent, append)),
+    }
 }

@@ -1,5 +1,5 @@
-//! Workflow documents by content, and the document each id stands for. Documents are never deleted:
-//! a run may pin any of them.
+//! Workflow documents and code of flows by content, and the document each workflow id stands for.
+//! Documents are never deleted: a run may pin any of them.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
@@ -16,11 +16,7 @@ pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result
             definition,
             at,
         } => {
-            connection
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO definitions (hash, document) VALUES (?1, ?2)",
-                )?
-                .execute([definition.hash.as_str(), &definition.document])?;
+            store(connection, &definition.hash, &definition.document)?;
             unregister(connection, owner.as_ref(), &definition.workflow)?;
             connection
                 .prepare_cached(
@@ -40,6 +36,14 @@ pub(crate) fn change(connection: &Connection, change: &RegistryChange) -> Result
             unregister(connection, owner.as_ref(), workflow)
         }
     }
+}
+
+/// A document that is stored already is the same.
+pub(crate) fn store(connection: &Connection, hash: &DefinitionHash, document: &str) -> Result<()> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO definitions (hash, document) VALUES (?1, ?2)")?
+        .execute([hash.as_str(), document])
+        .map(drop)
 }
 
 fn workspace(owner: Option<&Partition>) -> Option<&str> {

@@ -46,6 +46,11 @@ impl StreamHead {
         }
     }
 
+    /// Its number belongs to a later stream.
+    fn is_purged(self) -> bool {
+        self.stream_no == 0
+    }
+
     fn first(self) -> u64 {
         self.head.map_or(0, |head| head.next().0)
     }
@@ -100,6 +105,9 @@ fn places(stream_no: i64) -> (i64, i64) {
 /// Refuses events that could not be read back.
 pub(crate) fn check(place: StreamHead, append: &Append) -> Result<(), Fault> {
     let stream = &append.stream;
+    if place.is_purged() && !append.events.is_empty() {
+        return Err(Fault::purged(stream));
+    }
     if place.first() + append.events.len() as u64 > 1 << SEQ_BITS {
         let message = format!(
             "stream {stream} is full; a stream holds {} events",

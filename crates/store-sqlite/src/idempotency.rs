@@ -1,9 +1,9 @@
-//! Responses to earlier requests, one per key.
+//! Responses to earlier requests and ids of received messages, one per key.
 
 use crate::SqliteStore;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, params};
-use tandem_record::Timestamp;
+use tandem_record::{SessionId, Timestamp};
 use tandem_store::{Fault, IdempotencyKey, IdempotencyRecord, ReadIdempotency, StoredResponse};
 
 pub(crate) fn is_used(connection: &Connection, key: &IdempotencyKey) -> Result<bool> {
@@ -15,8 +15,8 @@ pub(crate) fn is_used(connection: &Connection, key: &IdempotencyKey) -> Result<b
 pub(crate) fn record(connection: &Connection, record: &IdempotencyRecord) -> Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO idempotency (key, digest, status, body, recorded_at)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO idempotency (key, digest, status, body, recorded_at, session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![
             record.key.0,
@@ -24,6 +24,7 @@ pub(crate) fn record(connection: &Connection, record: &IdempotencyRecord) -> Res
             record.response.status,
             record.response.body,
             record.recorded_at.0,
+            record.session.as_ref().map(SessionId::as_str),
         ])
         .map(drop)
 }
@@ -33,16 +34,26 @@ pub(crate) fn expire(connection: &Connection, before: Timestamp, limit: usize) -
     let gone = connection
         .prepare_cached(
             "DELETE FROM idempotency WHERE answer_no IN (
-                 SELECT answer_no FROM idempotency WHERE recorded_at < ?1
-                 ORDER BY recorded_at LIMIT ?2)",
+                 SELECT answer_no FROM idempotency INDEXED BY idempotency_by_age
+                 WHERE session IS NULL AND recorded_at < ?1 ORDER BY recorded_at LIMIT ?2)",
         )?
         .execute(params![before.0, limit])?;
     Ok(gone as u64)
 }
 
+/// The ids of a session's messages.
+pub(crate) fn remove_session(connection: &Connection, session: &SessionId) -> Result<()> {
+    connection
+        .prepare_cached("DELETE FROM idempotency WHERE session = ?1")?
+        .execute([session.as_str()])
+        .map(drop)
+}
+
 fn find(connection: &Connection, key: IdempotencyKey) -> Result<Option<IdempotencyRecord>> {
     connection
-        .prepare_cached("SELECT digest, status, body, recorded_at FROM idempotency WHERE key = ?1")?
+        .prepare_cached(
+            "SELECT digest, status, body, recorded_at, session FROM idempotency WHERE key = ?1",
+        )?
         .query_row([&key.0], |row| {
             Ok(IdempotencyRecord {
                 key: key.clone(),
@@ -52,6 +63,7 @@ fn find(connection: &Connection, key: IdempotencyKey) -> Result<Option<Idempoten
                     body: row.get(2)?,
                 },
                 recorded_at: Timestamp(row.get(3)?),
+                session: row.get_ref(4)?.as_str_or_null()?.map(Into::into),
             })
         })
         .optional()

@@ -86,6 +86,19 @@ pub(crate) fn project(connection: &Connection, row: &InterruptRow) -> Result<()>
     inbox::project(connection, &identity, row)
 }
 
+pub(crate) fn remove_stream(connection: &Connection, stream: &StreamId) -> Result<()> {
+    connection
+        .prepare_cached(
+            "DELETE FROM inbox
+             WHERE position IN (SELECT position FROM interrupts WHERE stream = ?1)",
+        )?
+        .execute([stream.as_str()])?;
+    connection
+        .prepare_cached("DELETE FROM interrupts WHERE stream = ?1")?
+        .execute([stream.as_str()])
+        .map(drop)
+}
+
 pub(crate) fn from_row(row: &Row<'_>) -> Result<InterruptRow> {
     let text = |column: usize| -> Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
     let workspace = row.get_ref(4)?.as_str_or_null()?;

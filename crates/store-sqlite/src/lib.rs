@@ -13,7 +13,9 @@
 //! - A refused or failed commit changes nothing, and cannot fail the others of its batch.
 //! - The cost of a commit does not depend on how many runs are stored.
 
+mod agent_log;
 mod audit;
+mod chat_users;
 mod checkpoint;
 mod commit;
 mod compression;
@@ -21,6 +23,7 @@ mod connection;
 mod copy;
 mod definitions;
 mod dump;
+mod escalations;
 mod events;
 mod fault;
 mod idempotency;
@@ -37,13 +40,17 @@ mod outbox_order;
 mod people;
 mod private;
 mod processes;
+#[cfg(test)]
+mod query_plan;
 mod queue;
 mod readers;
 mod runs;
+mod sessions;
 mod settings;
 mod statement_cache;
 mod storage;
 mod storage_usage;
+mod test_records;
 mod timers;
 mod webhook_feed;
 mod webhooks;
@@ -63,8 +70,10 @@ use readers::Readers;
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use tandem_record::{RunId, StreamId, TenantId, Timestamp};
-use tandem_store::{AuditDraft, Fault, ListedRun, Maintenance, RunPosition, StorageUsage};
+use tandem_record::{RunId, SessionId, StreamId, TenantId, Timestamp};
+use tandem_store::{
+    AuditDraft, EndedSession, Fault, ListedRun, Maintenance, RunPosition, StorageUsage,
+};
 use writer::Writer;
 
 /// An open database. Dropping it finishes the queued jobs, like [`Maintenance::close`], but the
@@ -186,6 +195,40 @@ impl Maintenance for SqliteStore {
                 let connection = tx.connection;
                 if runs::mark_purged(connection, &run, &tombstone)? {
                     events::remove(connection, &StreamId::of_run(&run))?;
+                    tx.chain.append(&mut tx.statements, audit.as_slice())?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn ended_sessions(
+        &self,
+        after: Option<(Timestamp, SessionId)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<EndedSession>, Fault> {
+        self.readers
+            .read(move |connection| sessions::ended(connection, after.as_ref(), before, limit))
+            .await
+    }
+
+    async fn purge_session(
+        &self,
+        session: &SessionId,
+        audit: Option<AuditDraft>,
+    ) -> Result<(), Fault> {
+        let session = session.clone();
+        self.writer
+            .write_internal(move |tx| {
+                let connection = tx.connection;
+                if sessions::remove_ended(connection, &session)? {
+                    let stream = StreamId::of_session(&session);
+                    events::remove(connection, &stream)?;
+                    escalations::remove_session(connection, &session)?;
+                    interrupts::remove_stream(connection, &stream)?;
+                    agent_log::remove_stream(connection, &stream)?;
+                    idempotency::remove_session(connection, &session)?;
                     tx.chain.append(&mut tx.statements, audit.as_slice())?;
                 }
                 Ok(())

@@ -13,7 +13,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// Migration scripts from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 14] = [
+pub(crate) const SCRIPTS: [&str; 15] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -28,6 +28,7 @@ pub(crate) const SCRIPTS: [&str; 14] = [
     include_str!("schema/12.sql"),
     include_str!("schema/13.sql"),
     include_str!("schema/14.sql"),
+    include_str!("schema/15.sql"),
 ];
 
 /// Rewrites rows of runs of a workspace that earlier versions wrote. It migrates to version 11, and

@@ -1,20 +1,23 @@
 //! Backups and exports: everything is restored, and data that does not fit is refused.
 
+#[path = "backup_and_export/content.rs"]
+mod content;
 #[path = "earlier_versions/export.rs"]
 mod earlier_export;
 
+use content::{audit_signer, dump_as_text, fill, question};
 use earlier_export::of_version_8;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tandem_record::{
-    Actor, InterruptId, MemoryBase, MemoryOrigin, Object, RunId, Seq, StreamId, TenantId,
+use tandem_record::{MemoryBase, MemoryOrigin, RunId, Seq, StreamId, TenantId};
+use tandem_store::battery::sample::{
+    NOW, append, commit, conversation_changes, conversations_as_text, must, row, session_row,
+    started,
 };
-use tandem_store::audit::{AuditKey, AuditSigner};
-use tandem_store::battery::sample::{NOW, append, commit, must, row, started};
 use tandem_store::{
-    Audit, AuditDraft, InterruptFilter, InterruptRow, MemoryQuery, MemoryRow, MemorySegment,
-    MemoryView, Page, Store, TimerChange,
+    ConversationChange, InterruptFilter, MemoryQuery, MemoryRow, MemorySegment, MemoryView, Page,
+    Store,
 };
 use tandem_store_sqlite::{
     ExportSelection, Options, OriginSource, SqliteStore, backup, export, import, restore, storage,
@@ -24,11 +27,6 @@ fn open(path: &Path) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(path, Options::default()).expect("the database opens"))
 }
 
-fn audit_signer(store: &Arc<dyn Store>) -> AuditSigner {
-    let store: Arc<dyn Audit> = Arc::<dyn Store>::clone(store);
-    AuditSigner::new(store, AuditKey::from_seed(&[7; 32]))
-}
-
 /// In these tests the first event of a run contains its memory origin.
 fn origin(source: OriginSource<'_>) -> Option<MemoryOrigin> {
     match source {
@@ -36,87 +34,6 @@ fn origin(source: OriginSource<'_>) -> Option<MemoryOrigin> {
             serde_json::from_str(text).ok()
         }
     }
-}
-
-fn question(run: &str) -> InterruptRow {
-    InterruptRow {
-        interrupt: InterruptId::new(format!("q-{run}")),
-        stream: StreamId::of_run(&RunId::new(run)),
-        step: "gate".into(),
-        tenant: "t1".into(),
-        workspace: None,
-        kind: "approval".into(),
-        created_at: NOW,
-        deadline: None,
-        closed: None,
-        body: "{}".into(),
-        priority: 0,
-        groups: vec!["finance".into()],
-    }
-}
-
-/// Three runs, one of them a child of another, with questions, a timer, memory and an audit log;
-/// one is purged.
-async fn fill(store: &Arc<dyn Store>) {
-    for name in ["r1", "r2", "r3"] {
-        let mut run = row("t1", name);
-        run.parent = (name == "r2").then(|| "r1".into());
-        let mut begin = started(run);
-        begin.interrupts = vec![question(name)];
-        begin.timers = vec![TimerChange::Set {
-            stream: StreamId::new(format!("run:{name}")),
-            name: "deadline".into(),
-            due: NOW,
-            tenant: "t1".into(),
-        }];
-        begin.memory = vec![MemoryRow {
-            tenant: "t1".into(),
-            scope: "tenant".into(),
-            memory_ref: "notes".into(),
-            key: name.to_owned(),
-            run: RunId::new(name),
-            seq: Seq(0),
-            body: Some("1".into()),
-        }];
-        begin.audit = vec![AuditDraft::new(
-            NOW,
-            Some(&TenantId::new("t1")),
-            &Actor::host(),
-            "run.create",
-            name,
-            Object::new(),
-        )];
-        must(store, begin).await;
-    }
-    store
-        .purge_run(&"r3".into(), "{\"left\":1}", None)
-        .await
-        .unwrap();
-    store.set("link.secret", "s3cret").await.unwrap();
-    audit_signer(store).seal_all().await.unwrap();
-}
-
-/// All data of `t1`, as text.
-async fn dump_as_text(store: &Arc<dyn Store>) -> String {
-    let tenant = TenantId::new("t1");
-    let mut text = String::new();
-    for run in ["r1", "r2", "r3"] {
-        let stream = StreamId::new(format!("run:{run}"));
-        let log = store.events(&stream, None, 100).await.unwrap();
-        let row = store.run(&tenant, &run.into()).await.unwrap();
-        text.push_str(&format!("{row:?}\n{log:?}\n"));
-    }
-    let query = tandem_store::InboxQuery {
-        group: Some("finance".into()),
-        limit: 10,
-        ..Default::default()
-    };
-    let inbox = store.inbox(&tenant, &query).await.unwrap();
-    let timers = store.due_timers(NOW, 10).await.unwrap();
-    let position = store.memory_position().await.unwrap();
-    let head = store.audit_head().await.unwrap();
-    let secret = store.get("link.secret").await.unwrap();
-    text + &format!("{inbox:?}\n{timers:?}\n{position}\n{head:?}\n{secret:?}")
 }
 
 struct TestStores {
@@ -214,6 +131,16 @@ async fn full_import_needs_an_empty_store() {
             .is_valid()
     );
     must(&moved, started(row("t1", "next"))).await;
+    // What follows from the rows was rebuilt: the session moves between the lists.
+    let mut ended = session_row("t1", "s1");
+    ended.ended_at = Some(NOW);
+    must(
+        &moved,
+        conversation_changes([ConversationChange::PutSession(ended)]),
+    )
+    .await;
+    moved.purge_session(&"s1".into(), None).await.unwrap();
+    assert!(!conversations_as_text(&moved, "t1").await.contains("s1"));
     assert_eq!(stores.import("all.ndjson", "new.db"), Err("locked"));
     moved.close().await;
     assert_eq!(

@@ -88,6 +88,7 @@ fn response(n: u64) -> IdempotencyRecord {
             body: String::new(),
         },
         recorded_at: Timestamp(0),
+        session: None,
     }
 }
 

@@ -12,7 +12,8 @@ use tandem_record::{
     WorkflowId,
 };
 use tandem_store::battery::sample::{
-    NOW, append, commit, entry, lanes_due, later, must, row, started, whole,
+    NOW, append, commit, conversation_started, conversations_as_text, entry, lanes_due, later,
+    must, row, started, whole,
 };
 use tandem_store::{
     DefinitionRecord, DueLane, IdempotencyKey, IdempotencyRecord, InboxQuery, InboxSort, LeaseId,
@@ -34,6 +35,7 @@ fn answer() -> IdempotencyRecord {
             body: "{}".into(),
         },
         recorded_at: NOW,
+        session: None,
     }
 }
 
@@ -64,6 +66,7 @@ async fn fill(store: &Arc<dyn Store>) {
         at: NOW,
     });
     must(store, everything).await;
+    must(store, conversation_started("t1", "s1")).await;
     store.set("name", "value").await.unwrap();
     let request = LeaseRequest {
         lease: LeaseId::new("before", 1),
@@ -99,6 +102,10 @@ async fn check(store: &Arc<dyn Store>) {
         .await
         .unwrap();
     assert_eq!(store.next_due().await.unwrap(), Some(NOW), "fenced");
+    let conversations = conversations_as_text(store, "t1").await;
+    for stored in ["usr-ana", "SessionId(\"s1\")", "e-s1", "position: 2"] {
+        assert!(conversations.contains(stored), "{stored}: {conversations}");
+    }
     // New streams do not collide with old ones.
     must(store, started(row("t1", "r2"))).await;
     assert_eq!(whole(store, &StreamId::new("run:r2")).await.len(), 1);
@@ -439,4 +446,28 @@ async fn effects_and_timers_without_lanes_are_migrated() {
     assert_eq!(found, expected);
     assert_eq!(store.next_timer().await.unwrap(), Some(Timestamp(9)));
     assert_eq!(store.count_parked().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn store_without_conversations_is_migrated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tandem.db");
+    of_version(
+        14,
+        &path,
+        "INSERT INTO idempotency (key, digest, status, body, recorded_at)
+         VALUES ('k1', 'digest', 201, '{}', 1), ('k2', 'digest', 201, '{}', 9);",
+    );
+    let store = open(&path);
+    let key = IdempotencyKey("k1".into());
+    let stored = store.idempotency_record(&key).await.unwrap();
+    let expected = IdempotencyRecord {
+        recorded_at: Timestamp(1),
+        ..answer()
+    };
+    assert_eq!(stored, Some(expected));
+    let expired = store.expire_idempotency(Timestamp(5), 10).await.unwrap();
+    assert_eq!(expired, 1, "responses of earlier versions expire");
+    must(&store, conversation_started("t1", "s1")).await;
+    assert!(conversations_as_text(&store, "t1").await.contains("e-s1"));
 }

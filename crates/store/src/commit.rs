@@ -1,6 +1,7 @@
 //! One atomic durable change.
 
 use crate::audit::AuditDraft;
+use crate::conversations::ConversationChange;
 use crate::fault::Fault;
 use crate::keys::KeyRecord;
 use crate::lane::Lane;
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, EffectId, InterruptId, NodeId, OrderKey, Partition, QuestionBody, RunId,
-    RunStatus, Seq, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
-    WorkspaceId,
+    RunStatus, Seq, SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId,
+    WorkflowId, WorkspaceId,
 };
 
 /// All changes of one decision. Several streams may advance together.
@@ -29,6 +30,8 @@ pub struct Commit {
     /// keys is used.
     pub idempotency: Vec<IdempotencyRecord>,
     pub registry: Vec<RegistryChange>,
+    /// Documents that no id stands for, such as the code of flows; runs pin them by their content.
+    pub documents: Vec<DocumentRecord>,
     pub guards: Vec<CommitGuard>,
     /// Questions opened, voted on or closed. The identity of a question is fixed by its first row;
     /// later rows change only `deadline`, `closed` and `body`.
@@ -46,6 +49,8 @@ pub struct Commit {
     pub key: Option<KeyRecord>,
     /// Applied in order.
     pub webhooks: Vec<WebhookChange>,
+    /// Users, sessions, escalations and the logs of agents. Applied in order.
+    pub conversations: Vec<ConversationChange>,
 }
 
 /// What writing one row beside the events costs, as bytes of text: about the time its indexes take.
@@ -56,7 +61,7 @@ impl Commit {
     /// Cheap. Stores use it to share the writer fairly.
     pub fn size(&self) -> usize {
         let rows = self.timers.len() + self.outbox.len() + self.interrupts.len();
-        let rows = rows + self.memory.len() + self.joins.len();
+        let rows = rows + self.memory.len() + self.joins.len() + self.conversations.len();
         let rows = (rows + self.webhooks.len() + usize::from(self.key.is_some())) * ROW_BYTES;
         let appends = self.appends.iter().map(|append| {
             let events: usize = append.events.iter().map(|event| event.body.len()).sum();
@@ -70,6 +75,7 @@ impl Commit {
             RegistryChange::Register { definition, .. } => definition.document.len(),
             RegistryChange::Unregister { .. } => 0,
         });
+        let documents = self.documents.iter().map(|stored| stored.document.len());
         let memory = self
             .memory
             .iter()
@@ -80,13 +86,16 @@ impl Commit {
             _ => 0,
         });
         let answers = self.idempotency.iter().map(|a| a.response.body.len());
+        let conversations = self.conversations.iter().map(ConversationChange::size);
         appends
             .chain(outbox)
             .chain(registry)
+            .chain(documents)
             .chain(memory)
             .chain(questions)
             .chain(published)
             .chain(answers)
+            .chain(conversations)
             .sum::<usize>()
             + rows
     }
@@ -122,7 +131,26 @@ impl Commit {
                 return Err(Fault::permanent("invalid", message));
             }
         }
+        self.check_logged_events()?;
         self.check_ordered()
+    }
+
+    fn check_logged_events(&self) -> Result<(), Fault> {
+        for change in &self.conversations {
+            if let ConversationChange::LogEvents { stream, agent, .. } = change
+                && self.appended(stream).next().is_none()
+            {
+                let message = format!("a commit without events of {stream} logs them for {agent}");
+                return Err(Fault::permanent("invalid", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The appends with events to a stream, in their order.
+    pub fn appended<'a>(&'a self, stream: &'a StreamId) -> impl Iterator<Item = &'a Append> {
+        let of_stream = |append: &&Append| append.stream == *stream && !append.events.is_empty();
+        self.appends.iter().filter(of_stream)
     }
 
     /// Only the store knows which entries come first.
@@ -196,7 +224,7 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 impl Append {
     /// The head of the stream after this append.
-    fn end(&self) -> Option<Seq> {
+    pub fn end(&self) -> Option<Seq> {
         let length = self.after.map_or(0, |seq| seq.next().0) + self.events.len() as u64;
         length.checked_sub(1).map(Seq)
     }
@@ -401,6 +429,10 @@ pub struct IdempotencyRecord {
     pub digest: String,
     pub response: StoredResponse,
     pub recorded_at: Timestamp,
+    /// The session that took the message of this id ([`IdempotencyKey::of_message`]). Such a record
+    /// does not expire: it is kept until the session is purged, so that a transport may deliver the
+    /// message again at any time.
+    pub session: Option<SessionId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -423,6 +455,14 @@ pub enum RegistryChange {
         owner: Option<Partition>,
         workflow: WorkflowId,
     },
+}
+
+/// A text by its content. Stored once; another commit of the same content changes nothing. Read by
+/// [`crate::ReadDefinitions::definition`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentRecord {
+    pub hash: DefinitionHash,
+    pub document: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

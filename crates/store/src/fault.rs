@@ -43,8 +43,8 @@ pub struct Fault {
     /// Whether the same call may succeed later without intervention.
     pub retryable: bool,
     /// Kind of error, for error codes: `disk_full`, `corrupt`, `closed`, `newer_schema`, `locked`
-    /// (another process has the store), `busy`, `io`, `too_large` (the data never fits), and
-    /// `invalid` for calls that no correct caller makes.
+    /// (another process has the store), `busy`, `io`, `too_large` (the data never fits), `purged` (the
+    /// stream's log was removed), and `invalid` for calls that no correct caller makes.
     pub code: &'static str,
 }
 
@@ -61,6 +61,11 @@ impl Fault {
     pub fn is_store_wide(&self) -> bool {
         self.retryable && matches!(self.code, "disk_full" | "busy" | "io" | "locked")
             || self.code == "closed"
+    }
+
+    /// The refusal of events for a stream whose log was removed.
+    pub fn purged(stream: &StreamId) -> Self {
+        Self::permanent("purged", format!("the log of stream {stream} was purged"))
     }
 
     pub fn permanent(code: &'static str, message: impl Into<String>) -> Self {

@@ -13,6 +13,7 @@
 
 pub mod audit;
 mod commit;
+mod conversations;
 mod epochs;
 mod fault;
 mod keys;
@@ -21,6 +22,7 @@ mod lease;
 mod people;
 mod read;
 mod storage_usage;
+mod test_records;
 mod webhooks;
 mod work_failure;
 
@@ -29,9 +31,15 @@ pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MAX_BODY_BYTES,
-    MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange, RunRow,
-    SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, CommitGuard, DefinitionRecord, DocumentRecord, IdempotencyRecord, InterruptRow,
+    MAX_BODY_BYTES, MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange,
+    RunRow, SnapshotRecord, StoredResponse, TimerChange,
+};
+pub use conversations::{
+    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,
+    EscalationAssignee, EscalationFilter, EscalationRow, LISTING_PAGE_BYTES, Listing, ListingPage,
+    ReadAgentLog, ReadChatUsers, ReadEscalations, ReadSessions, SCANNED_ROWS, SessionFilter,
+    SessionRow, listing,
 };
 pub use epochs::{CachedData, ReadEpochs};
 pub use fault::{Conflict, Error, Fault};
@@ -49,6 +57,7 @@ pub use storage_usage::{
     RunCounts, RunSize, ScopeSize, StorageUsage, USAGE_MAX_RUNS, USAGE_MAX_WRITES, USAGE_TOP_COUNT,
     WorkflowSize,
 };
+pub use test_records::{TestRecord, TestRecordQuery, TestRecords};
 pub use webhooks::{
     DELIVERY_LOG_LIMIT, DeliveryListing, DeliveryProgress, DeliveryRow, DeliveryState, FeedRow,
     ReadWebhooks, StoredWebhook, WebhookChange, WebhookFeed,
@@ -58,8 +67,8 @@ pub use work_failure::{ParkedWork, WorkFailure, WorkFailures};
 use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, Timestamp,
-    WorkflowId, WorkspaceId,
+    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, SessionId, StreamId, TenantId,
+    Timestamp, WorkflowId, WorkspaceId,
 };
 
 /// Writes. The only way to change durable data, apart from leases and revocations of keys.
@@ -349,7 +358,8 @@ pub trait Maintenance: Send + Sync {
     /// A cheap write and read, for readiness.
     async fn ping(&self) -> Result<(), Fault>;
 
-    /// Deletes records older than `before`, oldest first, at most `limit`.
+    /// Deletes records older than `before`, oldest first, at most `limit`. Those of messages stay as
+    /// long as their session.
     async fn expire_idempotency(&self, before: Timestamp, limit: usize) -> Result<u64, Fault>;
 
     /// Runs that ended before `before` and still have their log, earliest end first, with equal
@@ -368,6 +378,25 @@ pub trait Maintenance: Send + Sync {
         &self,
         run: &RunId,
         tombstone: &str,
+        audit: Option<AuditDraft>,
+    ) -> Result<(), Fault>;
+
+    /// Sessions that ended before `before`, earliest end first, equal ends in order of their ids;
+    /// starts after the given [`EndedSession::place`].
+    async fn ended_sessions(
+        &self,
+        after: Option<(Timestamp, SessionId)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<EndedSession>, Fault>;
+
+    /// Removes an ended session: its log and snapshot, its row, its escalations and questions, its
+    /// events in the agent's log, and the ids of its messages. Its sequence and its positions are
+    /// not reused. The audit entry is written in the same transaction. Repeated, without such a
+    /// session, or while it is active, it does nothing.
+    async fn purge_session(
+        &self,
+        session: &SessionId,
         audit: Option<AuditDraft>,
     ) -> Result<(), Fault>;
 
@@ -399,6 +428,11 @@ pub trait Store:
     + Keys
     + ReadPeople
     + ReadWebhooks
+    + ReadChatUsers
+    + ReadSessions
+    + ReadEscalations
+    + ReadAgentLog
+    + TestRecords
     + Maintenance
 {
 }
@@ -422,6 +456,11 @@ impl<T> Store for T where
         + Keys
         + ReadPeople
         + ReadWebhooks
+        + ReadChatUsers
+        + ReadSessions
+        + ReadEscalations
+        + ReadAgentLog
+        + TestRecords
         + Maintenance
 {
 }

@@ -10,6 +10,8 @@
 
 mod access;
 mod audit;
+mod by_creation;
+mod conversations;
 mod journal;
 mod outbox;
 mod people;
@@ -17,6 +19,7 @@ mod processes;
 mod reads;
 mod state;
 mod storage_usage;
+mod test_records;
 mod timers;
 mod webhooks;
 mod work_failures;
@@ -27,12 +30,12 @@ mod tests;
 use crate::commit::{Commit, NewEvent, SnapshotRecord};
 use crate::fault::{Error, Fault};
 use crate::read::{ListedRun, PageLimit, RunPosition, StoredEvent, StreamSlice};
-use crate::{AuditDraft, Log, Maintenance, ReadLog, StorageUsage};
+use crate::{AuditDraft, EndedSession, Log, Maintenance, ReadLog, StorageUsage};
 use async_trait::async_trait;
 use state::State;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tandem_record::{RunId, Seq, StreamId, TenantId, Timestamp};
+use tandem_record::{RunId, Seq, SessionId, StreamId, TenantId, Timestamp};
 
 /// A clone is another handle on the same open store.
 #[derive(Clone, Default)]
@@ -132,7 +135,7 @@ impl Maintenance for MemoryStore {
         let mut old: Vec<_> = state
             .idempotency
             .values()
-            .filter(|record| record.recorded_at < before)
+            .filter(|record| record.recorded_at < before && record.session.is_none())
             .map(|record| (record.recorded_at, record.key.clone()))
             .collect();
         old.sort();
@@ -172,6 +175,24 @@ impl Maintenance for MemoryStore {
         audit: Option<AuditDraft>,
     ) -> Result<(), Fault> {
         self.state()?.purge_run(run, tombstone, audit.as_ref());
+        Ok(())
+    }
+
+    async fn ended_sessions(
+        &self,
+        after: Option<(Timestamp, SessionId)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<EndedSession>, Fault> {
+        Ok(self.state()?.ended_sessions(after, before, limit))
+    }
+
+    async fn purge_session(
+        &self,
+        session: &SessionId,
+        audit: Option<AuditDraft>,
+    ) -> Result<(), Fault> {
+        self.state()?.purge_session(session, audit.as_ref());
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! Parameters and results of reads.
 
+use crate::audit::Hash;
 use crate::commit::{InterruptRow, RunRow, SnapshotRecord};
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, RunId, RunStatus, Seq, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
-    WorkspaceId,
+    AgentId, DefinitionHash, MessageId, RunId, RunStatus, Seq, StreamId, TenantId, TimerName,
+    Timestamp, WorkflowId, WorkspaceId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +224,22 @@ impl DueTimer {
 /// Names one request of one tenant to one operation. The caller's key is stored hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IdempotencyKey(pub String);
+
+impl IdempotencyKey {
+    /// Names one message that a transport delivers to an agent of a tenant. No request has such a
+    /// key: those are plain hashes.
+    pub fn of_message(
+        tenant: &TenantId,
+        agent: &AgentId,
+        transport: &str,
+        message: &MessageId,
+    ) -> Self {
+        let parts = [tenant.as_str(), agent.as_str(), transport, message.as_str()];
+        // The lengths ensure that no two messages have the same encoding.
+        let encoded: String = parts.map(|part| format!("{}:{part}", part.len())).concat();
+        Self(format!("message-{}", Hash::of(encoded.as_bytes())))
+    }
+}
 
 /// Whose writes a reader sees: a scope as of one position of the journal, and later writes of some
 /// runs.

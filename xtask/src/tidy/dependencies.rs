@@ -23,8 +23,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "tandem-record",
             "tandem-engine",
+            "tandem-schema",
             "tandem-store",
             "tandem-nodes",
+        ],
+    ),
+    // The agents of a host, from their folders: what the runtime calls through a trait.
+    (
+        "tandem-agents",
+        &[
+            "tandem-record",
+            "tandem-schema",
+            "tandem-engine",
+            "tandem-script",
+            "tandem-nodes",
+            "tandem-runtime",
         ],
     ),
     // Use cases of every entry point.
@@ -56,10 +69,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-access",
             "tandem-nodes",
             "tandem-runtime",
+            "tandem-agents",
             "tandem-app",
             "tandem-console",
             "tandem-api",
             "tandem-wasm",
+            "tandem-agents",
+            "tandem-script",
         ],
     ),
     (

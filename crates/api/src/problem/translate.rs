@@ -199,6 +199,10 @@ impl From<AppError> for Problem {
             AppError::IdempotencyKeyInFlight => Self::key_in_flight(),
             AppError::Key(error) => error.into(),
             AppError::Webhook(error) => error.into(),
+            AppError::AgentInvalid => Self::agent_invalid(),
+            AppError::AdminDenied(denial) => Self::admin_denied(denial),
+            AppError::SessionRefused(refusal) => refusal.into(),
+            AppError::NotAnswerable => Self::not_answerable(),
             AppError::Fault(fault) => fault.into(),
         }
     }
@@ -217,7 +221,11 @@ impl From<ResourceKind> for Problem {
             | ResourceKind::Group
             | ResourceKind::Delegation
             | ResourceKind::Delivery
-            | ResourceKind::ParkedSubject => Self::not_found(kind.as_str()),
+            | ResourceKind::ParkedSubject
+            | ResourceKind::Agent
+            | ResourceKind::Session
+            | ResourceKind::ChatUser
+            | ResourceKind::Escalation => Self::not_found(kind.as_str()),
         }
     }
 }
@@ -336,7 +344,7 @@ impl Problem {
 }
 
 /// Errors of our crates start in lower case and end without a period; user messages do not.
-fn to_message(error: &dyn Display) -> String {
+pub(super) fn to_message(error: &dyn Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
     match chars.next() {

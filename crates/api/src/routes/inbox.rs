@@ -1,5 +1,6 @@
 //! The inbox: every open interrupt of the tenant's runs, and resolving one by its id.
 
+use super::conversation::admin_call;
 use super::interrupts::{Answer, render_accepted};
 use crate::api::{ApiState, SharedState};
 use crate::caller::{ApprovalsRespond, Caller, RunsRead};
@@ -10,13 +11,14 @@ use crate::path_params::PathParams;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use tandem_access::Identity;
 use tandem_app::{AnswerTarget, Fault, InterruptFilter, InterruptRow, Page, RunPosition};
-use tandem_record::{InterruptId, QuestionBody, RunId, StreamId, Timestamp};
+use tandem_record::{InterruptId, QuestionBody, RunId, SessionId, StreamId, Timestamp};
 use tandem_wire::v1::time::rfc3339;
 
 const PARAMETERS: [&str; 6] = ["status", "kind", "runId", "sessionId", "limit", "cursor"];
@@ -44,16 +46,21 @@ pub(super) async fn list(
         before: interrupt_cursor(&api, &caller, &params).await?,
         limit: limit(&params)?,
     };
-    // Conversations are not served yet, so a session has no questions.
-    if params.get("sessionId").is_some() {
-        return Ok(Json(json!({"interrupts": []})));
-    }
+    let session = params.get("sessionId").map(SessionId::from);
+    let run_of_session = match &session {
+        None => None,
+        // A session asks by its flow; without one it asks nothing.
+        Some(session) => match api.app.active_flow_run(&caller, session).await? {
+            None => return Ok(Json(json!({"interrupts": []}))),
+            run => run,
+        },
+    };
     let filter = InterruptFilter {
         open,
         kind: params.get("kind").map(str::to_owned),
-        stream: params
-            .get("runId")
-            .map(|run| StreamId::of_run(&RunId::new(run))),
+        stream: run_of_session
+            .or_else(|| params.get("runId").map(RunId::from))
+            .map(|run| StreamId::of_run(&run)),
         ..InterruptFilter::default()
     };
     // What is asked can be long, and the values and their text are copies of it.
@@ -94,14 +101,24 @@ pub(super) async fn resolve(
     State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
     PathParams(id): PathParams<String>,
+    headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin_for_principal(&api, &caller).await? {
+    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
+    let ticket = match begun {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let answer: Answer = request.json()?;
     let target = AnswerTarget::Interrupt(InterruptId::from(id));
+    let call = admin_call(&caller, &headers);
+    if let Some(question) = api.app.flow_question(&call, &target).await? {
+        return respond(ticket, render_accepted, |idempotency| {
+            let app = &api.app;
+            app.answer_flow_question(&call, question, answer.into(), idempotency)
+        })
+        .await;
+    }
     respond(ticket, render_accepted, |idempotency| {
         api.app.decide(&caller, target, answer.into(), idempotency)
     })

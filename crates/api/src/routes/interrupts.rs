@@ -1,5 +1,6 @@
 //! Resolving an interrupt of a run, by its node.
 
+use super::conversation::admin_call;
 use crate::api::SharedState;
 use crate::caller::{ApprovalsRespond, Caller};
 use crate::mutation::{IdempotencyCheck, Mutation, respond};
@@ -7,6 +8,7 @@ use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,9 +40,11 @@ pub(super) async fn resolve_at_node(
     State(api): State<SharedState>,
     caller: Caller<ApprovalsRespond>,
     PathParams((run, node)): PathParams<(String, String)>,
+    headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin_for_principal(&api, &caller).await? {
+    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
+    let ticket = match begun {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
@@ -49,6 +53,14 @@ pub(super) async fn resolve_at_node(
         run: RunId::from(run),
         node: NodeId::from(node),
     };
+    let call = admin_call(&caller, &headers);
+    if let Some(question) = api.app.flow_question(&call, &target).await? {
+        return respond(ticket, render_accepted, |idempotency| {
+            let app = &api.app;
+            app.answer_flow_question(&call, question, answer.into(), idempotency)
+        })
+        .await;
+    }
     respond(ticket, render_accepted, |idempotency| {
         api.app.decide(&caller, target, answer.into(), idempotency)
     })

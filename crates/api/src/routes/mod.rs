@@ -6,6 +6,7 @@ mod artifacts;
 mod audit;
 mod bulk_cancel;
 mod control;
+mod conversation;
 mod create_run;
 mod debug_bundle;
 mod delegations;
@@ -103,6 +104,7 @@ pub(crate) fn add_documented_routes(
         .routes(routes!(webhook_log::read))
         .routes(routes!(webhook_log::deliveries))
         .routes(routes!(webhook_log::redeliver));
+    let router = conversation::add_routes(router);
     let router = match ancestry {
         true => router.routes(routes!(ancestry::read_ancestry)),
         false => router,

@@ -13,6 +13,7 @@ use tandem_schema::Budget;
 
 const MAX_SCHEDULES: usize = 1_000;
 const MAX_TRANSPORTS: usize = 50;
+const MAX_HTTP_ORIGINS: usize = 100;
 const DEFAULT_VOICE: &str = "alloy";
 
 impl AgentSpec {
@@ -88,6 +89,7 @@ fn read(
             .unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
         finalization: conduct::finalization(fields),
         transports: transports(fields),
+        http_origins: http_origins(fields),
         model: model::model(fields, "model"),
         extraction_model: model::model(fields, "extractionModel"),
         inbound: conduct::inbound(fields),
@@ -132,6 +134,24 @@ fn transports(fields: &ObjectReader<'_>) -> BTreeMap<String, Value> {
         );
     }
     transports
+}
+
+/// `http.allow`: scheme, host and port each.
+fn http_origins(fields: &ObjectReader<'_>) -> Vec<String> {
+    let settings = fields.section("http");
+    let origins = settings.texts("allow", MAX_HTTP_ORIGINS);
+    let origins = origins.unwrap_or_default();
+    let is_origin = |text: &str| {
+        let host = text
+            .strip_prefix("https://")
+            .or(text.strip_prefix("http://"));
+        host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', '*']))
+    };
+    if let Some(bad) = origins.iter().find(|origin| !is_origin(origin)) {
+        let message = format!("{bad:?} is no origin; write `https://host` or `https://host:port`");
+        settings.report("allow", message);
+    }
+    origins
 }
 
 fn map(fields: &ObjectReader<'_>, name: &str, max: usize) -> BTreeMap<String, Value> {

@@ -88,6 +88,8 @@ pub struct AgentSpec {
     pub finalization: Finalization,
     /// Transport id to its configuration; empty means the loopback transport.
     pub transports: BTreeMap<String, Value>,
+    /// Origins that the agent's functions may call over HTTP.
+    pub http_origins: Vec<String>,
     pub model: Option<AgentModel>,
     /// The model that reads answers to confirmations with a schema, if there is one.
     pub extraction_model: Option<AgentModel>,

@@ -48,6 +48,7 @@ const AGENT: &[Setting] = &[
     value("ttsVoice"),
     value("finalizationStrategy"),
     value("transports"),
+    object("http", &[value("allow")]),
     object("model", MODEL),
     object("extractionModel", MODEL),
     object("inbound", &[value("debounceMs"), value("maxWaitMs")]),

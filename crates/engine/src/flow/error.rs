@@ -11,6 +11,16 @@ pub enum FlowErrorName {
     InterruptTimeout,
 }
 
+impl FlowErrorName {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FlowEffectError => "FlowEffectError",
+            Self::ToolError => "ToolError",
+            Self::InterruptTimeout => "InterruptTimeout",
+        }
+    }
+}
+
 /// An error as it is thrown. `extra` holds further fields of the error object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowError {

@@ -22,6 +22,7 @@ pub use effect::FlowEffect;
 pub use error::{BadEffect, FlowError, FlowErrorName};
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::is_function;
+pub use parse::not_an_effect;
 pub(crate) use parse::{MAX_KEYWORDS, MAX_TIMEOUT_SECONDS};
 pub use reminder::{MAX_REMINDERS, Reminder};
 pub use schema_source::SchemaSource;

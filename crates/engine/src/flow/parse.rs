@@ -8,7 +8,7 @@ use super::{BadEffect, FlowEffect, MAX_REMINDERS, Reminder};
 use crate::definition::nearest;
 use crate::object_reader::{FieldProblems, ObjectReader};
 use crate::value_kind::kind_of;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tandem_schema::Budget;
 
 /// Ten years. A longer wait is a mistake in the unit.
@@ -17,6 +17,9 @@ pub(crate) const MAX_TIMEOUT_SECONDS: u64 = 10 * 366 * 24 * 60 * 60;
 pub(crate) const MAX_KEYWORDS: usize = 100;
 /// People who may be named as approvers of one escalation.
 const MAX_APPROVERS: usize = 50;
+
+/// Stands for a yielded value that cannot be written as data. Its text says why.
+const NOT_AN_EFFECT: &str = "$notAnEffect";
 
 const TYPES: [&str; 12] = [
     "say",
@@ -32,6 +35,11 @@ const TYPES: [&str; 12] = [
     "interrupt.proxy.stop",
     "workflow.run",
 ];
+
+/// What the journal holds for a yielded value that is no data: it is refused with this problem.
+pub fn not_an_effect(problem: &str) -> Value {
+    json!({ NOT_AN_EFFECT: problem })
+}
 
 impl FlowEffect {
     pub fn parse(value: &Value) -> Result<Self, BadEffect> {
@@ -68,6 +76,10 @@ fn line(path: &str, message: &str) -> String {
 }
 
 fn read(value: &Value, problems: &FieldProblems) -> Option<FlowEffect> {
+    if let Some(problem) = value.get(NOT_AN_EFFECT).and_then(Value::as_str) {
+        problems.report("", problem);
+        return None;
+    }
     let fields = ObjectReader::new(value, "", problems)?;
     let type_name = fields.required_text("type");
     let effect = match type_name.as_str() {

@@ -382,7 +382,9 @@ impl State {
             | Event::ReplayDiverged { .. }
             | Event::ReplayDivergedAtRefusal(_)
             | Event::Envelope(_)
-            | Event::LogAppended { .. } => {}
+            | Event::LogAppended { .. }
+            // A record of a flow run, which is another machine.
+            | Event::Flow(_) => {}
         }
     }
 }

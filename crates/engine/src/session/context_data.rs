@@ -41,6 +41,14 @@ impl ChatSession {
         context
     }
 
+    /// What a function sees that the turn under way calls.
+    pub fn turn_context(&self) -> Object {
+        match &self.turn {
+            Some(turn) => self.flow_context(turn),
+            None => self.code_context(),
+        }
+    }
+
     /// What every function of the agent sees.
     pub fn code_context(&self) -> Object {
         let start = &self.start;

@@ -11,6 +11,8 @@ use tandem_record::{EffectId, EscalationId};
 /// Why a command is not carried out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SessionRefusal {
+    #[error("there is no such session")]
+    Unknown,
     #[error("the session has ended")]
     Ended,
     #[error("there is no such escalation")]
@@ -60,7 +62,8 @@ pub fn start(start: SessionStart, message: InboundMessage, cx: &SessionContext<'
 pub fn decide(session: &ChatSession, command: &SessionCommand, cx: &SessionContext<'_>) -> Decided {
     let mut draft = Draft::new(session.clone(), cx);
     match command {
-        SessionCommand::Receive { message } => {
+        // The session exists: this is another message of it.
+        SessionCommand::Start { message, .. } | SessionCommand::Receive { message } => {
             if session.ended.is_some() {
                 return Err(SessionRefusal::Ended.into());
             }
@@ -146,6 +149,10 @@ impl Draft<'_> {
         self.emit(Body::WorkFinished {
             effect_id: effect.clone(),
         });
+        if self.session.ended.is_some() {
+            // The session ended while the work was under way: nothing follows from it.
+            return;
+        }
         if let WorkOutcome::Code(done) | WorkOutcome::Tool(done) = outcome {
             self.apply_code(done);
         }
@@ -174,7 +181,7 @@ impl Draft<'_> {
     pub(super) fn fire(&mut self, timer: &SessionTimer) {
         match timer {
             SessionTimer::Idle => {
-                if self.session.is_idle(self.now, self.cx.agent) {
+                if self.session.is_idle(self.now) {
                     self.end_session(SessionEnd::Idle);
                 }
             }
@@ -187,7 +194,7 @@ impl Draft<'_> {
     fn fire_due(&mut self) {
         let due: Vec<SessionTimer> = self
             .session
-            .required_timers(self.cx.agent)
+            .required_timers()
             .into_iter()
             .filter(|(timer, due)| *due <= self.now && *timer != SessionTimer::Idle)
             .map(|(timer, _)| timer)

@@ -41,6 +41,8 @@ pub(super) struct Draft<'a> {
     pub(super) now: Timestamp,
     /// Who acts, if an admin does.
     pub(super) actor: Option<AdminActor>,
+    /// The turn whose text was delivered, while that is recorded.
+    pub(super) delivered_turn: Option<u64>,
     /// A flow run whose program has to be loaded; ends the draft without a decision.
     pub(super) needs_program: Option<RunId>,
     events: Vec<Recorded<SessionEvent>>,
@@ -56,6 +58,7 @@ impl<'a> Draft<'a> {
             session,
             cx,
             actor: None,
+            delivered_turn: None,
             needs_program: None,
             events: Vec::new(),
             work: Vec::new(),
@@ -86,10 +89,7 @@ impl<'a> Draft<'a> {
 
     /// Drafts an event and folds it at once.
     pub(super) fn emit(&mut self, body: SessionEventBody) -> Seq {
-        let flow = self.session.flow.as_ref().map(|flow| FlowRef {
-            flow_id: flow.flow.clone(),
-            flow_run_id: flow.run.clone(),
-        });
+        let flow = self.flow_of(&body);
         self.emit_for(flow, body)
     }
 
@@ -115,9 +115,9 @@ impl<'a> Draft<'a> {
         let recorded = Recorded {
             seq: self.session.next_seq(),
             at: self.now,
-            cause: None,
+            cause: self.cause_of(&body),
             event: SessionEvent {
-                turn: self.session.turn.as_ref().map(|turn| turn.number),
+                turn: self.turn_of(&body),
                 flow,
                 actor: self.actor.clone(),
                 body,
@@ -127,6 +127,11 @@ impl<'a> Draft<'a> {
         self.session.evolve(&recorded);
         self.events.push(recorded);
         seq
+    }
+
+    /// The first event of this decision, if there is one.
+    pub(super) fn first_event(&self) -> Option<Seq> {
+        self.events.first().map(|event| event.seq)
     }
 
     /// Requests work and lets the turn wait for it.

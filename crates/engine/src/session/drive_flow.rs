@@ -167,6 +167,11 @@ impl Draft<'_> {
                     return Next::DONE;
                 }
                 ProgramStep::Failed(failure) => return self.fail_flow(failure),
+                ProgramStep::Diverged {
+                    step,
+                    expected,
+                    actual,
+                } => return self.diverge_flow(step, expected, actual),
             };
             step = match self.resume_program(&run, resume) {
                 Some(step) => step,
@@ -271,6 +276,32 @@ impl Draft<'_> {
             },
         );
         self.emit(Body::FlowFailed { error: failure });
+        self.replay_queue();
+        let text = self.cx.agent.texts.fallback_reply.clone();
+        self.respond(&text, CandidateOrigin::Fallback, None)
+    }
+
+    /// The code no longer fits its journal. Nothing is performed; the run is no longer the session's
+    /// active flow and waits for an operator.
+    fn diverge_flow(&mut self, step: u32, expected: Value, actual: Value) -> Next {
+        let Some(flow) = self.session.flow.clone() else {
+            return Next::DONE;
+        };
+        self.leave_flow(&flow.run);
+        self.record(
+            &flow.run,
+            FlowRecord::Diverged {
+                step,
+                expected: expected.clone(),
+                actual: actual.clone(),
+            },
+        );
+        self.emit(Body::FlowDiverged {
+            step,
+            expected,
+            actual,
+            code_hash: flow.version,
+        });
         self.replay_queue();
         let text = self.cx.agent.texts.fallback_reply.clone();
         self.respond(&text, CandidateOrigin::Fallback, None)

@@ -199,8 +199,14 @@ impl ChatSession {
             | Body::CommandHandled { .. }
             | Body::ModelFailed { .. }
             | Body::ResponsePersisted { .. }
-            | Body::ResponseFailed { .. }
-            | Body::AuthorizationDecided(_) => {}
+            | Body::ResponseFailed { .. } => {}
+            Body::AuthorizationDecided(decision) => {
+                if let Some(turn) = &mut self.turn
+                    && decision.granted
+                {
+                    turn.actor.clone_from(&decision.actor);
+                }
+            }
             Body::InterruptResumed {
                 interrupt_id,
                 kind,
@@ -380,6 +386,7 @@ impl ChatSession {
             flow_id: None,
             flow_run: None,
             ends_session: None,
+            actor: None,
         });
     }
 

@@ -4,7 +4,6 @@ use super::decide::SessionRefusal;
 use super::draft::Draft;
 use super::state::{ChatSession, ConsumedOutcome, Turn};
 use super::turn::Next;
-use crate::agent::AgentSpec;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::conversation::{
@@ -13,11 +12,9 @@ use tandem_record::conversation::{
 };
 use tandem_record::{FlowId, InterruptId, Timestamp};
 
-const MINUTE_MS: u64 = 60_000;
-
 impl ChatSession {
     /// The timers the state requires.
-    pub fn required_timers(&self, agent: &AgentSpec) -> BTreeMap<SessionTimer, Timestamp> {
+    pub fn required_timers(&self) -> BTreeMap<SessionTimer, Timestamp> {
         let mut timers = BTreeMap::new();
         if self.ended.is_some() {
             return timers;
@@ -35,7 +32,7 @@ impl ChatSession {
                 timers.insert(SessionTimer::Escalation { id }, deadline);
             }
         }
-        if let Some(due) = self.idle_at(agent) {
+        if let Some(due) = self.idle_at() {
             timers.insert(SessionTimer::Idle, due);
         }
         timers
@@ -50,28 +47,27 @@ impl ChatSession {
 
     /// When the session ends for lack of messages. Never while a person or a deadline is awaited, or
     /// while a turn is under way.
-    fn idle_at(&self, agent: &AgentSpec) -> Option<Timestamp> {
+    fn idle_at(&self) -> Option<Timestamp> {
         let is_busy = self.turn.is_some() || !self.waiting.is_empty();
         let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
         let is_awaited = pause.is_some_and(FlowPause::is_interrupt);
         if is_busy || is_awaited || self.attached_escalation().is_some() {
             return None;
         }
-        let limit = agent.limits.session_idle_timeout_minutes * MINUTE_MS;
-        Some(self.last_active_at.plus_ms(limit))
+        Some(self.last_active_at.plus_ms(self.start.idle_timeout_ms))
     }
 
     /// Whether the session has been idle for too long.
-    pub fn is_idle(&self, now: Timestamp, agent: &AgentSpec) -> bool {
-        self.ended.is_none() && self.idle_at(agent).is_some_and(|due| due <= now)
+    pub fn is_idle(&self, now: Timestamp) -> bool {
+        self.ended.is_none() && self.idle_at().is_some_and(|due| due <= now)
     }
 
     pub fn turn_id(&self, number: u64) -> String {
-        format!("{}-t{number}", self.id())
+        self.id().turn_id(number)
     }
 
     pub fn request_id(&self, number: u64) -> String {
-        format!("{}-r{number}", self.id())
+        self.id().request_id(number)
     }
 }
 
@@ -157,11 +153,7 @@ impl Draft<'_> {
         let timer = SessionTimer::Interrupt {
             id: interrupt.clone(),
         };
-        let due = self
-            .session
-            .required_timers(self.cx.agent)
-            .get(&timer)
-            .copied();
+        let due = self.session.required_timers().get(&timer).copied();
         if due.is_some_and(|due| due <= self.now) {
             self.emit(Body::TurnQueued {
                 cause: TurnCause::Deadline {

@@ -19,6 +19,7 @@ mod command_gate;
 pub mod command_line;
 pub mod confirm;
 mod context_data;
+mod correlation;
 mod decide;
 mod draft;
 mod drive_flow;
@@ -39,6 +40,7 @@ mod respond;
 mod scalar;
 mod state;
 mod turn;
+mod view;
 
 pub use context_data::{RESERVED_PREFIX, inbound};
 pub use decide::{SessionRefusal, SessionUndecided, decide, start};

@@ -28,6 +28,12 @@ pub enum ProgramStep {
     },
     Returned(Value),
     Failed(FlowFailure),
+    /// The code does something else than its journal says.
+    Diverged {
+        step: u32,
+        expected: Value,
+        actual: Value,
+    },
 }
 
 /// The programs of flow runs. An implementation keeps them parked between decisions; a decision

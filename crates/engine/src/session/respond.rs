@@ -182,6 +182,7 @@ impl Draft<'_> {
             transport: self.session.start.transport.clone(),
             to: to.to_owned(),
             text: candidate.text.clone(),
+            attempts: 0,
         };
         self.add_work(effect_id.clone(), SessionWork::Send(request));
         let message = LedgerMessage {
@@ -206,9 +207,10 @@ impl Draft<'_> {
         effect: &EffectId,
         result: &Result<Option<String>, CodeError>,
     ) {
-        if !self.session.unsent.contains_key(effect) {
+        let Some(turn) = self.session.unsent.get(effect) else {
             return;
-        }
+        };
+        self.delivered_turn = Some(*turn);
         let effect_id = effect.clone();
         match result {
             Ok(provider_message_id) => {
@@ -229,6 +231,7 @@ impl Draft<'_> {
                 });
             }
         }
+        self.delivered_turn = None;
         self.start_report();
     }
 

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    ChatMessage, ChatToolCall, CodeCall, EscalationRecord, FlowPause, LedgerMessage, QueuedMessage,
-    RequestedWork, ResponseSource, SessionEnd, SessionStart, TurnCause, TurnTrigger, WaitFor,
+    AdminActor, ChatMessage, ChatToolCall, CodeCall, EscalationRecord, FlowPause, LedgerMessage,
+    QueuedMessage, RequestedWork, ResponseSource, SessionEnd, SessionStart, TurnCause, TurnTrigger,
+    WaitFor,
 };
 use tandem_record::{EffectId, EscalationId, FlowId, MessageId, RunId, Seq, Timestamp};
 
@@ -87,6 +88,8 @@ pub struct Turn {
     pub(super) flow_run: Option<RunId>,
     /// The session ends with this turn.
     pub(super) ends_session: Option<SessionEnd>,
+    /// The admin whose command it carries out.
+    pub(super) actor: Option<AdminActor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +141,49 @@ impl ChatSession {
         &self.start
     }
 
+    /// The session after its first event.
+    pub fn started(start: SessionStart, at: Timestamp) -> Self {
+        Self::new(start, at)
+    }
+
+    /// The last event folded in.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Texts are not final yet, or a report about them is due.
+    pub fn has_deliveries(&self) -> bool {
+        !self.unsent.is_empty() || !self.reports.is_empty() || self.reporting.is_some()
+    }
+
+    /// Texts that are not final yet.
+    pub fn unsent(&self) -> impl Iterator<Item = &EffectId> {
+        self.unsent.keys()
+    }
+
+    /// About how much memory it takes.
+    pub fn memory_bytes(&self) -> usize {
+        let messages: usize = self.memory.iter().map(|m| m.text.len() + 160).sum();
+        let keys: usize = self
+            .kv
+            .iter()
+            .map(|(key, value)| key.len() + tandem_record::Size::of(value).memory)
+            .sum();
+        let exchange = self.turn.as_ref().map_or(0, |turn| {
+            let messages = turn.exchange.iter();
+            messages.map(|m| m.content.len() + 160).sum::<usize>()
+        });
+        2_048 + messages + keys + exchange + self.escalations.len() * 512
+    }
+
+    /// Whether a turn has ended, or never began.
+    pub fn is_turn_over(&self, number: u64) -> bool {
+        let is_it = |turn: &Turn| turn.number == number;
+        let is_under_way = self.turn.as_ref().is_some_and(is_it);
+        let waits = self.waiting.iter().any(|waiting| waiting.number == number);
+        !is_under_way && (!waits || self.ended.is_some())
+    }
+
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }
@@ -172,6 +218,11 @@ impl ChatSession {
 
     pub fn escalations(&self) -> impl Iterator<Item = &EscalationRecord> {
         self.escalations.values()
+    }
+
+    /// The admin whose command the turn under way carries out.
+    pub fn acting_admin(&self) -> Option<&AdminActor> {
+        self.turn.as_ref()?.actor.as_ref()
     }
 
     /// The next position of the log.
@@ -248,6 +299,11 @@ impl ActiveFlow {
 
     pub fn answers(&self) -> &BTreeMap<String, String> {
         &self.answers
+    }
+
+    /// The number of effects it has produced.
+    pub fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// Whether the flow waits for an answer of the user, a person or a timer.

@@ -76,6 +76,12 @@ impl Environment<'_> {
             .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
     }
 
+    /// No program of a flow is kept between turns.
+    pub(super) fn is_test_cold(&self) -> bool {
+        self.get("TANDEM_TEST_COLD")
+            .is_some_and(|value| value == "1")
+    }
+
     fn compaction(&self) -> Result<Option<MemoryLayer>, Failure> {
         let hint = "Give a number of entries, or 0.";
         let above = self.number("TANDEM_MEMORY_COMPACT_ABOVE", hint)?;

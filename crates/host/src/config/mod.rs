@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) test_seams: bool,
     /// How far to move the test clock before any work is done.
     pub(crate) clock_advance_ms: i64,
+    /// No program of a flow is kept between turns, for tests.
+    pub(crate) test_cold: bool,
     pub(crate) log_format: LogFormat,
     /// Directives of the log filter.
     pub(crate) log_filter: Option<String>,
@@ -168,6 +170,7 @@ pub(crate) fn resolve(
         public_url: layer.public_url.map(|url| public_url(&url)).transpose()?,
         test_seams,
         clock_advance_ms: env.clock_advance_ms(test_seams)?,
+        test_cold: test_seams && env.is_test_cold(),
         log_format: layer.log_format.unwrap_or_default(),
         log_filter: env.get("TANDEM_LOG").or_else(|| env.get("RUST_LOG")),
         secrets,

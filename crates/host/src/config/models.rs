@@ -124,10 +124,8 @@ fn model(
             "Remove it, or change the kind.",
         ));
     }
-    let base = layer.base_url.as_deref().unwrap_or(match model_api {
-        ModelApi::OpenAi => "https://api.openai.com/v1",
-        ModelApi::Anthropic => "https://api.anthropic.com",
-    });
+    let base = layer.base_url.as_deref();
+    let base = base.unwrap_or_else(|| model_api.default_base_url());
     let url = Url::parse(base).ok();
     let usable = |url: &Url| {
         matches!(url.scheme(), "http" | "https")
@@ -197,7 +195,7 @@ fn scripted(id: &str, layer: ModelLayer) -> Result<Model, Failure> {
             "Name a readable file.",
         )
     })?;
-    let script = Script::parse(&text).map_err(|error| {
+    let script = Script::parse_for_nodes(&text).map_err(|error| {
         wrong(
             format!("{} cannot be played: {error}", path.display()),
             "Correct the script.",

@@ -15,7 +15,7 @@ const SCRIPT: &str = r#"{
 }"#;
 
 pub(super) fn model() -> Model {
-    let script = Script::parse(SCRIPT).expect("the built-in script is valid");
+    let script = Script::parse_for_nodes(SCRIPT).expect("the built-in script is valid");
     Model {
         default_model: Some("script".to_owned()),
         endpoint: ModelEndpoint::Scripted(script),

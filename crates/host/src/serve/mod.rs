@@ -4,6 +4,7 @@
 //! instead of being refused. No request is answered before the store is open and the workflows are
 //! registered.
 
+mod agents;
 mod announce;
 mod audit_key;
 mod connections;
@@ -54,9 +55,6 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         // If the start fails, no key may have been created: its secret is shown only once.
         register_workflows(opened).await?;
         let caller = keys::prepare(opened).await?;
-        if !opened.settings.agents.is_empty() {
-            tracing::warn!("agents are not served by this version; --agents has no effect");
-        }
         Ok(Ready {
             // A login link with every scope is a credential, so it is printed only on request.
             caller: caller.filter(|_| opened.settings.print_login_link),

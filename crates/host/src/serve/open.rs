@@ -1,5 +1,6 @@
 //! The resources of a server: its address, its store, its runtime.
 
+use super::agents;
 use super::audit_key;
 use super::connections::raise_descriptor_limit;
 use super::host_id;
@@ -15,11 +16,12 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
+use tandem_agents::AgentWatcher;
 use tandem_api::HttpMetrics;
 use tandem_nodes::{CallLimits, HttpCaller, PackCaller, Performer, Secrets, UrlGuard};
 use tandem_record::Timestamp;
 use tandem_runtime::audit::AuditSigner;
-use tandem_runtime::{CLOCK_OFFSET, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
+use tandem_runtime::{CLOCK_OFFSET, Clock, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
 use tandem_store::SettingsStore as _;
 use tandem_store_sqlite::{Options, SqliteStore};
 use tandem_wasm::Packs;
@@ -40,6 +42,9 @@ pub(crate) struct ServerContext {
     pub(crate) metrics: Arc<HttpMetrics>,
     /// Packs whose nodes may be called; `None` if none are configured.
     pub(crate) packs: Option<Arc<Packs>>,
+    /// Takes changes of agents' files over as long as it exists.
+    #[expect(dead_code, reason = "held, not read")]
+    agent_watcher: Option<AgentWatcher>,
     /// The listen address, for local clients.
     pub(crate) address: SocketAddr,
 }
@@ -65,9 +70,12 @@ impl ServerContext {
             settings.public_url.as_deref(),
         )
         .await?;
+        let clock: Arc<dyn Clock> = Arc::new(clock);
+        let agents = agents::load(&settings, Arc::clone(&clock)).await?;
         let config = RuntimeConfig {
+            conversations: agents.as_ref().map(|agents| agents.conversations.clone()),
             webhook_sender: Some(Arc::new(webhook_sender)),
-            clock: Arc::new(clock),
+            clock,
             redactor: redactor(&settings),
             retention: settings.retention.clone(),
             agents: settings.agent_policy.clone().with_host_id(&host_id),
@@ -96,6 +104,7 @@ impl ServerContext {
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
             audit_signer: Arc::new(audit_signer),
             packs,
+            agent_watcher: agents.map(|agents| agents.watcher),
             address,
         };
         Ok((opened, listener))

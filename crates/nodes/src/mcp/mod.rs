@@ -3,7 +3,6 @@
 //! the key of a server stay here: neither is part of any result or error.
 
 mod failure;
-mod frames;
 mod message;
 mod server;
 

@@ -3,11 +3,11 @@
 //! Redirects are not followed and nothing is read beyond a limit. The session is ended after the
 //! response; a server that issued no session needs no request for that.
 
-use super::frames::Frames;
 use super::message::{self, INITIALIZE, REQUEST};
 use super::{McpServer, failure};
 use crate::client::{ClientError, guarded_client};
 use crate::credentials::Credentials;
+use crate::event_stream::{Frames, is_event_stream};
 use crate::failure::chain;
 use crate::guard::{Rejected, UrlGuard};
 use crate::http::CallLimits;
@@ -212,7 +212,7 @@ impl Server {
                 Ok(Body::Cut(_)) => return Err(failure::too_large(&self.id, limit)),
                 Err(error) => return Err(self.transport_error(&error)),
             }
-        } else if kind.is_some_and(is_stream) {
+        } else if kind.is_some_and(is_event_stream) {
             self.event(response, |data| {
                 read(data).filter(|message| message::answers(message, id))
             })
@@ -270,10 +270,4 @@ impl Server {
         tracing::warn!(server = self.id, %rejected, "the tool server's address may not be called");
         failure::address_rejected(&self.id)
     }
-}
-
-fn is_stream(content_type: &HeaderValue) -> bool {
-    let text = content_type.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("text/event-stream")
 }

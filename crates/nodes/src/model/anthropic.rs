@@ -7,17 +7,15 @@ use tandem_record::{
     ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelRole, ModelStop, ModelUsage,
 };
 
-pub(super) const PATH: &str = "v1/messages";
-pub(super) const VERSION: &str = "2023-06-01";
+pub(crate) const PATH: &str = "v1/messages";
+pub(crate) const VERSION: &str = "2023-06-01";
 /// The API requires a limit.
-const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
+pub(crate) const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 const TOOL: &str = "answer";
 
 pub(super) fn body(request: &ModelRequest, mode: SchemaMode) -> Value {
-    // A tool's arguments are an object, so any other schema is sent as text.
-    let is_object = |schema: &&Value| schema.get("type") == Some(&Value::from("object"));
     let schema = request.schema.as_ref();
-    let native = schema.filter(|s| mode == SchemaMode::Native && is_object(s));
+    let native = schema.filter(|s| mode == SchemaMode::Native && is_object_schema(s));
     let messages = match schema.filter(|_| native.is_none()) {
         Some(schema) => with_schema_message(request, schema),
         None => request.messages.clone(),
@@ -46,6 +44,12 @@ pub(super) fn body(request: &ModelRequest, mode: SchemaMode) -> Value {
         body["tool_choice"] = json!({"type": "tool", "name": TOOL});
     }
     body
+}
+
+/// Whether the schema can be a tool's. A tool's arguments are an object, so any other schema is sent
+/// as text.
+pub(crate) fn is_object_schema(schema: &Value) -> bool {
+    schema.get("type") == Some(&Value::from("object"))
 }
 
 /// Turns of user and model; adjacent messages of one role are one turn.
@@ -93,7 +97,8 @@ pub(super) fn answer(body: &Value) -> Option<ModelAnswer> {
     })
 }
 
-fn usage(usage: Option<&Value>) -> Option<ModelUsage> {
+/// The tokens the provider counted.
+pub(crate) fn usage(usage: Option<&Value>) -> Option<ModelUsage> {
     let usage = usage?;
     let count = |name: &str| usage.get(name).and_then(Value::as_u64);
     Some(ModelUsage {

@@ -1,8 +1,8 @@
 //! The conformance suite's model: a program for each node, set by a test, consumed entry by entry.
 //! Plain data, so that it can be stored across restarts.
 
-use super::count_usage;
 use super::sample::sample;
+use super::{count_usage, inputs};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,7 +73,10 @@ impl MockEntry {
         let stop = self.stop_reason.as_deref();
         let refused = matches!(stop, Some("safety" | "refusal" | "content_filter"));
         ModelAnswer {
-            usage: Some(count_usage(request, text.as_deref().unwrap_or_default())),
+            usage: Some(count_usage(
+                inputs(request),
+                text.as_deref().unwrap_or_default(),
+            )),
             text,
             data: None,
             stop: match stop {

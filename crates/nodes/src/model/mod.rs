@@ -2,19 +2,23 @@
 //! result has one shape, whatever the provider's API. The address and the key of a provider stay
 //! here: neither is part of any answer or error.
 
-mod anthropic;
-mod failure;
+pub(crate) mod anthropic;
+pub(crate) mod connection;
+pub(crate) mod failure;
 mod hosted;
 mod mock;
-mod openai;
+pub(crate) mod openai;
 mod sample;
-mod schema;
+pub(crate) mod schema;
+mod script;
 mod scripted;
 
-pub use hosted::{HostedProvider, ModelApi};
+pub use connection::{HostedProvider, ModelApi};
 pub use mock::{MAX_PROGRAM, MockEntry, MockProgram, unprogrammed_answer};
 pub use schema::SchemaMode;
-pub use scripted::{Script, ScriptError};
+pub use script::{
+    Script, ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedToolCall,
+};
 
 use crate::client::ClientError;
 use crate::http::CallLimits;
@@ -44,7 +48,7 @@ impl ModelCaller {
         hosted: HostedProvider,
         limits: CallLimits,
     ) -> Result<(), ClientError> {
-        let model = HostedModel::new(hosted, limits)?;
+        let model = HostedModel::new(id, hosted, limits)?;
         self.0.insert(id.to_owned(), Provider::Hosted(model));
         Ok(())
     }
@@ -93,12 +97,17 @@ pub fn outcome_of_answer(answer: &ModelAnswer) -> EffectOutcome {
 }
 
 /// Counts words as tokens where the provider does not count.
-fn count_usage(request: &ModelRequest, output: &str) -> ModelUsage {
+pub(crate) fn count_usage<'a>(input: impl Iterator<Item = &'a str>, output: &str) -> ModelUsage {
     let words = |text: &str| text.split_whitespace().count() as u64;
     ModelUsage {
-        input_tokens: request.messages.iter().map(|m| words(&m.content)).sum(),
+        input_tokens: input.map(words).sum(),
         output_tokens: words(output),
         cache_read_tokens: None,
         cache_write_tokens: None,
     }
+}
+
+/// The texts a model is given.
+fn inputs(request: &ModelRequest) -> impl Iterator<Item = &str> {
+    request.messages.iter().map(|m| m.content.as_str())
 }

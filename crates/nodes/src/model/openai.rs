@@ -4,7 +4,7 @@ use super::schema::{SchemaMode, is_strict, with_schema_message};
 use serde_json::{Value, json};
 use tandem_record::{ModelAnswer, ModelMessage, ModelRefusal, ModelRequest, ModelStop, ModelUsage};
 
-pub(super) const PATH: &str = "chat/completions";
+pub(crate) const PATH: &str = "chat/completions";
 /// The only server that no longer accepts the old name of the output limit.
 const RENAMED_LIMIT_HOST: &str = "api.openai.com";
 
@@ -19,20 +19,28 @@ pub(super) fn body(request: &ModelRequest, mode: SchemaMode, host: &str) -> Valu
         body["temperature"] = json!(temperature);
     }
     if let Some(limit) = request.max_output_tokens {
-        let name = if host == RENAMED_LIMIT_HOST {
-            "max_completion_tokens"
-        } else {
-            "max_tokens"
-        };
-        body[name] = json!(limit);
+        body[output_limit_name(host)] = json!(limit);
     }
     if let Some(schema) = schema.filter(|_| mode == SchemaMode::Native) {
-        body["response_format"] = json!({
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "strict": is_strict(schema), "schema": schema},
-        });
+        body["response_format"] = response_format(schema);
     }
     body
+}
+
+/// The member of a request that limits the output.
+pub(crate) fn output_limit_name(host: &str) -> &'static str {
+    match host {
+        RENAMED_LIMIT_HOST => "max_completion_tokens",
+        _ => "max_tokens",
+    }
+}
+
+/// Asks for JSON of a schema.
+pub(crate) fn response_format(schema: &Value) -> Value {
+    json!({
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": is_strict(schema), "schema": schema},
+    })
 }
 
 fn message_bodies(messages: &[ModelMessage]) -> Vec<Value> {
@@ -66,7 +74,8 @@ pub(super) fn answer(body: &Value) -> Option<ModelAnswer> {
     })
 }
 
-fn usage(usage: Option<&Value>) -> Option<ModelUsage> {
+/// The tokens the provider counted.
+pub(crate) fn usage(usage: Option<&Value>) -> Option<ModelUsage> {
     let usage = usage?;
     let details = usage.get("prompt_tokens_details");
     Some(ModelUsage {

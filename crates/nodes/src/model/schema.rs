@@ -15,16 +15,20 @@ pub enum SchemaMode {
 
 /// The messages, preceded by the schema as text.
 pub(super) fn with_schema_message(request: &ModelRequest, schema: &Value) -> Vec<ModelMessage> {
-    let content = format!(
-        "Answer with a single JSON value that fits this JSON Schema, and with nothing else:\n{schema}"
-    );
     let instruction = ModelMessage {
         role: ModelRole::System,
-        content,
+        content: schema_instruction(schema),
     };
     std::iter::once(instruction)
         .chain(request.messages.iter().cloned())
         .collect()
+}
+
+/// Asks for JSON of a schema in words.
+pub(crate) fn schema_instruction(schema: &Value) -> String {
+    format!(
+        "Answer with a single JSON value that fits this JSON Schema, and with nothing else:\n{schema}"
+    )
 }
 
 /// Whether every object of the schema is closed and complete, which strict modes require.

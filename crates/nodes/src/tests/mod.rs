@@ -1,4 +1,5 @@
 mod address;
+mod chat;
 mod failures;
 mod guard;
 mod http;

@@ -370,7 +370,10 @@ async fn a_private_address_is_refused_unless_its_operator_allows_it() {
 
 fn scripted(script: Value) -> Performer {
     let mut models = ModelCaller::default();
-    models.add_scripted("house", Script::parse(&script.to_string()).unwrap());
+    models.add_scripted(
+        "house",
+        Script::parse_for_nodes(&script.to_string()).unwrap(),
+    );
     Performer::new(caller(), Secrets::default()).with_models(models)
 }
 
@@ -426,7 +429,7 @@ async fn script_gives_the_first_matching_unused_answer() {
 fn invalid_script_is_refused() {
     for (script, why) in [
         (json!({}), "answers"),
-        (json!({"answers": [{}]}), "answer 0: needs exactly one"),
+        (json!({"answers": [{}]}), "answer 0: needs one"),
         (json!({"answers": [{"text": "a", "fail": "b"}]}), "answer 0"),
         (
             json!({"answers": [{"text": "a", "toolCalls": []}]}),
@@ -438,7 +441,9 @@ fn invalid_script_is_refused() {
         ),
         (json!({"answers": [{"txt": "a"}]}), "txt"),
     ] {
-        let refused = Script::parse(&script.to_string()).unwrap_err().to_string();
+        let refused = Script::parse_for_nodes(&script.to_string())
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains(why), "{script}: {refused}");
     }
 }

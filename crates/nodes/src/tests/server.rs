@@ -1,6 +1,7 @@
 //! A server on loopback that records requests and replies with given bytes.
 
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
@@ -34,6 +35,8 @@ pub(super) enum CannedResponse {
     Bytes(Vec<u8>),
     /// Writes the bytes, then keeps the connection open without sending.
     Stall(Vec<u8>),
+    /// Writes the first bytes, then the others once in a second, for ever.
+    Drip(Vec<u8>, &'static [u8]),
     HangUp,
 }
 
@@ -109,6 +112,12 @@ async fn serve(
         CannedResponse::Stall(bytes) => {
             let _ = stream.write_all(&bytes).await;
             std::future::pending::<()>().await;
+        }
+        CannedResponse::Drip(bytes, drop) => {
+            let _ = stream.write_all(&bytes).await;
+            while stream.write_all(drop).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
         }
         CannedResponse::HangUp => {}
     }

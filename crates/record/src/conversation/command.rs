@@ -1,12 +1,17 @@
 //! The commands of a session, and its replies.
 
-use super::{AdminActor, InboundMessage, WorkOutcome};
+use super::{AdminActor, InboundMessage, SessionStart, WorkOutcome};
 use crate::{EffectId, EscalationId, FlowId, InterruptId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionCommand {
+    /// The first message of a new session.
+    Start {
+        start: Box<SessionStart>,
+        message: Box<InboundMessage>,
+    },
     /// A message of the user.
     Receive { message: Box<InboundMessage> },
     /// A piece of work was performed, or failed for good.

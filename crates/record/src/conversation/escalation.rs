@@ -31,6 +31,12 @@ pub enum EscalationStatus {
 }
 
 impl EscalationStatus {
+    pub const ALL: [Self; 4] = [Self::Open, Self::Resolved, Self::TimedOut, Self::Canceled];
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",

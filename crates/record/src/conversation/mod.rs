@@ -4,17 +4,23 @@
 //! Field names of events are those of the conversational surface, in camelCase, so that a reader of
 //! a stored event and a reader of a sent one see the same words.
 
+mod agent_summary;
 mod candidate;
+mod chat_user;
 mod command;
 mod escalation;
 mod flow_control;
 mod journal;
+mod ledger;
 mod message;
 mod session_event;
+mod session_view;
 mod turn;
 mod turn_work;
 
+pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
+pub use chat_user::{ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange};
 pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
 pub use escalation::{
     ClosedEscalation, EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution,
@@ -24,6 +30,7 @@ pub use flow_control::{
     ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ResumedBy, WaitFor,
 };
 pub use journal::{FlowRecord, FlowRunStart};
+pub use ledger::{OutboxIntent, SessionLedger};
 pub use message::{
     AdminActor, Author, ChatUser, InboundMessage, LedgerMessage, MessageRole, SenderProfile,
 };
@@ -31,6 +38,7 @@ pub use session_event::{
     AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionEvent, SessionEventBody,
     SessionStart, TurnOutcome, TurnTrigger,
 };
+pub use session_view::{ActiveFlowView, HitlView, SessionView};
 pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome,

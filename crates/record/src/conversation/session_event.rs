@@ -41,6 +41,8 @@ pub struct SessionStart {
     /// Text to greet a new user with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub welcome: Option<String>,
+    /// The session ends when nothing happens for so long.
+    pub idle_timeout_ms: u64,
 }
 
 /// Why a turn exists.

@@ -154,6 +154,9 @@ pub struct SendRequest {
     pub transport: String,
     pub to: String,
     pub text: String,
+    /// Attempts that failed.
+    #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+    pub attempts: u32,
 }
 
 /// How a piece of work ended.

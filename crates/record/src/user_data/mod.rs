@@ -4,12 +4,14 @@
 //! The match over events is exhaustive and the structs in `parts.rs` name every field, so that a
 //! new field does not compile until it is classified.
 
+mod journal;
 mod parts;
 
 use crate::{
     Cause, ChildOutcome, Event, Interrupt, ModelRetry, Object, OutputChunk, RecordedEvent,
     RefusalDivergence, VerificationRequest, Vote,
 };
+use journal::of_record;
 use parts::{
     of_agent, of_answered, of_decision, of_entry, of_envelope, of_error, of_handoff, of_piece,
     of_request, of_resolution, of_work, optional_text, optional_value, texts,
@@ -240,6 +242,7 @@ impl Event {
                 to.extend([UserData::Text(level), UserData::Text(message)]);
                 to.extend(fields.as_mut().map(UserData::Object));
             }
+            Self::Flow(record) => of_record(record, to),
             Self::NodeDispatched { .. }
             | Self::InterruptReminded { .. }
             | Self::DecisionDenied { .. }

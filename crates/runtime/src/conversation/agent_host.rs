@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_record::conversation::{
-    AdminActor, ChatAnswer, ChatMessage, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord,
-    FlowRunStart, ModelPurpose, SendRequest,
+    AdminActor, AgentSummary, ChatAnswer, ChatMessage, CodeCall, CodeError, CodeOutcome,
+    FlowFailure, FlowRecord, FlowRunStart, ModelPurpose, SendRequest,
 };
 use tandem_record::{AgentId, EffectId, Object, Recorded, SessionId, TenantId, Timestamp};
 
@@ -21,6 +21,9 @@ use tandem_record::{AgentId, EffectId, Object, Recorded, SessionId, TenantId, Ti
 pub trait AgentHost: Send + Sync {
     /// The version of an agent that new turns use; `None` when there is no good one.
     fn agent(&self, agent: &AgentId) -> Option<Arc<AgentSpec>>;
+
+    /// What readers are shown of every agent, in order of their ids.
+    fn summaries(&self) -> Vec<AgentSummary>;
 
     /// The code with this hash as text, to be stored with the first run that uses it; `None` for a flow in
     /// Rust, whose code cannot be stored.
@@ -52,7 +55,7 @@ pub trait AgentHost: Send + Sync {
         &self,
         request: &ModelRequest,
         context: &CallContext,
-        pieces: &(dyn Fn(&str) + Send + Sync),
+        pieces: &(dyn for<'p> Fn(&'p str) + Send + Sync),
     ) -> Result<ChatAnswer, CodeError>;
 
     /// Hands a text to its transport. `key` is the same at every attempt.

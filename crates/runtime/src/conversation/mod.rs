@@ -1,5 +1,41 @@
-//! Conversations as machines of this runtime: sessions, flow runs and users.
+//! Conversations as machines of this runtime: sessions (`conv:`), flow runs (`run:flow-`) and users (`user:`).
+//!
+//! Owns: accepting messages, deciding with the code of flows, performing the work that sessions request through
+//! the host's agents ([`AgentHost`]), and the rows of sessions, escalations and users. The rules are those of
+//! `engine/src/session/`.
+//!
+//! Invariants:
+//! - A message is accepted in the commit that claims its id.
+//! - What a session decides about a flow is in the flow's journal in the same commit.
+//! - A program that a decision resumed is used again only after the commit of that decision.
 
 mod agent_host;
+mod answer_pieces;
+mod flow_run_driver;
+mod programs;
+mod read_session;
+mod receive;
+mod session_access;
+mod session_driver;
+mod session_machine;
+mod session_rows;
+mod session_work;
+mod settings;
+mod user_driver;
 
 pub use agent_host::{AgentHost, CallContext, FlowProgram, ModelRequest, RebuildError, SendError};
+pub use answer_pieces::AnswerPieces;
+pub use read_session::SessionEventPage;
+pub use receive::{NewMessage, ReceivedMessage};
+pub use session_access::{AgentEventPage, LoggedSessionEvent};
+pub use session_machine::{SessionAnswer, SessionMachine};
+pub use session_work::SessionOutcome;
+pub use settings::{Conversations, SessionSettings};
+
+// What use cases need of the rules.
+pub use tandem_engine::agent::{AdminAuthSpec, AgentSpec, TextRedaction};
+pub use tandem_engine::flow_run::FlowRun;
+pub use tandem_engine::session::admin_auth::{
+    AdminSignals, AuthzDenial, KeySignal, ResolvedActor, allows, authorize, resolve_actor,
+};
+pub use tandem_engine::session::{ChatSession, SenderRates, SessionRefusal};

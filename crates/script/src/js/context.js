@@ -51,13 +51,13 @@
   });
   const resources = (call) => ({
     transport: {
-      sendText: (to, text) => host(call, 'transport.sendText', [to, text]),
-      sendMessage: (message) => host(call, 'transport.sendMessage', [message]),
+      sendText: (to, text) => host(call, 'resources.transport.sendText', [to, text]),
+      sendMessage: (message) => host(call, 'resources.transport.sendMessage', [message]),
     },
     domainStore: {
-      getUser: (userId) => host(call, 'domainStore.getUser', [userId]),
-      updateUser: (patch) => host(call, 'domainStore.updateUser', [patch]),
-      getMessages: (query) => host(call, 'domainStore.getMessages', [query]),
+      getUser: (userId) => host(call, 'resources.domainStore.getUser', [userId]),
+      updateUser: (patch) => host(call, 'resources.domainStore.updateUser', [patch]),
+      getMessages: (query) => host(call, 'resources.domainStore.getMessages', [query]),
     },
   });
   const fetchOf = (call) => async (url, options) => {
@@ -95,6 +95,8 @@
     ctx.agentState = kv;
     const update = (patch) => {
       each(ownKeys(patch), (key) => { data[key] = key === 'config' ? deepFreeze(patch[key]) : patch[key]; });
+      // A turn without a message has none; JSON cannot say so.
+      if (data.inbound === null) data.inbound = undefined;
       if (session === undefined || 'session' in patch) session = { ...data.session, kv, agentState: kv };
     };
     const expose = (name) =>

@@ -249,8 +249,10 @@ declare module 'tandem' {
     returns?: unknown;
     failTimes?: number;
     idempotent?: boolean;
+    /** Before every attempt. A returned object replaces the arguments; an error keeps the tool from being called. */
     before?: (args: Args, ctx: AgentContext) => unknown;
     handler?: (args: Args, ctx: AgentContext) => Result | Promise<Result>;
+    /** After the tool. A returned value replaces the result. */
     after?: (result: Result, ctx: AgentContext) => unknown;
   }
 
@@ -279,6 +281,8 @@ declare module 'tandem' {
     context?: (ctx: AgentContext) => Record<string, unknown> | Promise<Record<string, unknown>>;
     model?: Record<string, unknown>;
     outputSchema?: Schema;
+    /** Origins that `ctx.http.fetch` may call, for example `https://api.example.com`. */
+    http?: { allow: string[] };
     language?: string;
     modality?: 'text' | 'voice' | 'auto';
     tools?: ToolDefinition[];

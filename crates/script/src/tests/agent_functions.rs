@@ -108,7 +108,11 @@ fn agent_context_makes_host_calls() {
     let (_, mut events) = call(&mut realm, "/commands/note/handler", &args);
     let expected = [
         ("session.kv.set", json!(["note", "milk"]), Value::Null),
-        ("transport.sendText", json!(["u1", "Noted."]), Value::Null),
+        (
+            "resources.transport.sendText",
+            json!(["u1", "Noted."]),
+            Value::Null,
+        ),
         ("say", json!(["side"]), Value::Null),
         (
             "http.fetch",

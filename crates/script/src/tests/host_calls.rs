@@ -59,17 +59,17 @@ fn host_calls_have_names_and_arguments() {
         ),
         (
             "resources.transport.sendText('u', 't')",
-            "transport.sendText",
+            "resources.transport.sendText",
             json!(["u", "t"]),
         ),
         (
             "resources.transport.sendMessage({ to: 'u' })",
-            "transport.sendMessage",
+            "resources.transport.sendMessage",
             json!([{"to": "u"}]),
         ),
         (
             "resources.domainStore.getUser('u')",
-            "domainStore.getUser",
+            "resources.domainStore.getUser",
             json!(["u"]),
         ),
         ("endSession()", "endSession", json!([])),

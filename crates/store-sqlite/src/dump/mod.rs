@@ -13,8 +13,9 @@
 //! so are leases: they belong to a process.
 //!
 //! A full export also contains the rows that do not belong to a run: the audit log, keys, and
-//! settings with the secrets that sign links. A table added to the schema is exported without being
-//! named here.
+//! settings with the secrets that sign links. Conversations (users, sessions, escalations, their streams
+//! and the logs of agents) are in full exports only. A table added to the schema is exported without
+//! being named here.
 
 mod lineage;
 mod read;
@@ -33,8 +34,16 @@ const FORMAT: &str = "tandem-export-1";
 const TITLE: &str = "tandem";
 const END: &str = "end";
 
-/// Rebuilt by an import, or not needed by it.
-const DERIVED: [&str; 4] = ["inbox", "snapshots", "heartbeat", "memory_present"];
+/// Rebuilt by an import, or not needed by it. The lists of conversations follow from their rows.
+const DERIVED: [&str; 7] = [
+    "inbox",
+    "snapshots",
+    "heartbeat",
+    "memory_present",
+    "chat_user_lists",
+    "session_lists",
+    "escalation_lists",
+];
 /// Exported with the stream they belong to.
 const OF_STREAMS: [&str; 7] = [
     "streams",

@@ -12,7 +12,8 @@ use crate::lock::Lock;
 use crate::migrations::{CURRENT, STREAM_ROWS_SINCE, WORKSPACE_MEMORY, WORKSPACE_MEMORY_SINCE};
 use crate::statement_cache::StatementCache;
 use crate::{
-    Options, connection, events, fault, inbox, interrupts, memory, migrations, outbox_order, timers,
+    Options, chat_users, connection, escalations, events, fault, inbox, interrupts, memory,
+    migrations, outbox_order, sessions, timers,
 };
 use rusqlite::types::{ToSql, Value as Sql};
 use rusqlite::{Connection, OptionalExtension};
@@ -310,6 +311,11 @@ impl<'a> Writer<'a> {
             timers::name_tenants(self.target)?;
         }
         outbox_order::rebuild(self.target)?;
+        if self.whole {
+            chat_users::rebuild_lists(self.target)?;
+            sessions::rebuild_lists(self.target)?;
+            escalations::rebuild_lists(self.target)?;
+        }
         self.reserve_memory_positions()?;
         Ok(transaction.commit()?)
     }

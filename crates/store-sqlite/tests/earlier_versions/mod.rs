@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// A file of an earlier schema version, with these rows in it.
 pub(crate) fn of_version(version: usize, path: &Path, rows: &str) {
-    const SCRIPTS: [&str; 13] = [
+    const SCRIPTS: [&str; 14] = [
         include_str!("../../src/schema/1.sql"),
         include_str!("../../src/schema/2.sql"),
         include_str!("../../src/schema/3.sql"),
@@ -18,6 +18,7 @@ pub(crate) fn of_version(version: usize, path: &Path, rows: &str) {
         include_str!("../../src/schema/11.sql"),
         include_str!("../../src/schema/12.sql"),
         include_str!("../../src/schema/13.sql"),
+        include_str!("../../src/schema/14.sql"),
     ];
     let file = rusqlite::Connection::open(path).unwrap();
     for script in &SCRIPTS[..version] {

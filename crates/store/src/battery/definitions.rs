@@ -2,7 +2,10 @@
 //! the shared one.
 
 use super::sample::{NOW, append, commit, conflict, later, must, partition};
-use crate::{Commit, CommitGuard, DefinitionRecord, RegisteredWorkflow, RegistryChange, Store};
+use crate::{
+    CachedData, Commit, CommitGuard, DefinitionRecord, DocumentRecord, RegisteredWorkflow,
+    RegistryChange, Store,
+};
 use std::sync::Arc;
 use tandem_record::{DefinitionHash, StreamId, Timestamp, WorkflowId};
 
@@ -163,6 +166,34 @@ pub async fn registration_guard_checks_the_current_definition(store: Arc<dyn Sto
     must(&store, guarded(Some("t1"), Some("d2"))).await;
     must(&store, registry([unregister(Some("t1"), "flow")])).await;
     must(&store, guarded(Some("t1"), None)).await;
+}
+
+pub async fn documents_are_stored_once_without_an_id(store: Arc<dyn Store>) {
+    let code = |text: &str| Commit {
+        documents: vec![DocumentRecord {
+            hash: DefinitionHash::new("c1"),
+            document: text.into(),
+        }],
+        ..Commit::default()
+    };
+    let mut refused = code("export default 1");
+    refused.appends = vec![append(&StreamId::new("run:a"), Some(3), 1)];
+    conflict(&store, refused).await;
+    let hash = DefinitionHash::new("c1");
+    assert_eq!(store.definition(&hash).await.unwrap(), None);
+    let epoch = store.epoch(CachedData::Registry).await.unwrap();
+    for text in ["export default 1", "other"] {
+        must(&store, code(text)).await;
+        let stored = store.definition(&hash).await.unwrap();
+        assert_eq!(
+            stored.as_deref(),
+            Some("export default 1"),
+            "the first stays"
+        );
+    }
+    assert_eq!(store.list_registered(&partition("t1")).await.unwrap(), []);
+    let after = store.epoch(CachedData::Registry).await.unwrap();
+    assert_eq!(after, epoch, "no id stands for anything else");
 }
 
 pub async fn unregistering_retains_pinned_documents(store: Arc<dyn Store>) {

@@ -14,6 +14,7 @@ pub(super) fn record(key: &str, recorded_at: Timestamp) -> IdempotencyRecord {
             body: r#"{"runId":"r1"}"#.into(),
         },
         recorded_at,
+        session: None,
     }
 }
 
@@ -101,4 +102,23 @@ pub async fn expires_oldest_responses_first(store: Arc<dyn Store>) {
         ["k1", "k4"],
         "an expired key may be used again"
     );
+}
+
+pub async fn message_ids_do_not_expire(store: Arc<dyn Store>) {
+    let key = IdempotencyKey::of_message(&"t1".into(), &"desk".into(), "loopback", &"m1".into());
+    let received = IdempotencyRecord {
+        key: key.clone(),
+        session: Some("s1".into()),
+        ..record("", NOW)
+    };
+    let accept = Commit {
+        idempotency: vec![received.clone()],
+        ..Commit::default()
+    };
+    must(&store, accept.clone()).await;
+    must(&store, recording("k1", NOW)).await;
+    assert_eq!(store.expire_idempotency(later(9), 10).await.unwrap(), 1);
+    let stored = store.idempotency_record(&key).await.unwrap();
+    assert_eq!(stored, Some(received), "every field");
+    assert_eq!(conflict(&store, accept).await, Conflict::KeyUsed);
 }

@@ -9,11 +9,14 @@
 //! passes every time it needs as a value. A new check is a public function in the file of its topic
 //! and one name in the list below.
 
+pub mod agent_log;
 pub mod append;
 pub mod audit;
+pub mod chat_users;
 pub mod compaction;
 pub mod concurrency;
 pub mod definitions;
+pub mod escalations;
 pub mod guards;
 pub mod idempotency;
 pub mod inbox;
@@ -25,11 +28,14 @@ pub mod order;
 pub mod outbox;
 pub mod people;
 pub mod processes;
+pub mod purged_sessions;
 pub mod runs;
 pub mod sample;
+pub mod sessions;
 pub mod settings;
 pub mod snapshot;
 pub mod storage_usage;
+pub mod test_records;
 pub mod timers;
 pub mod webhook_feed;
 pub mod webhooks;
@@ -83,7 +89,8 @@ macro_rules! battery {
                 a_scope_is_taken_in_its_workspace_only,
                 failed_guard_writes_nothing, guards_are_checked_before_writes;
             idempotency: returns_the_committed_response, a_used_key_conflicts, records_several_keys_or_none,
-                conflicting_commit_records_no_response, expires_oldest_responses_first;
+                conflicting_commit_records_no_response, expires_oldest_responses_first,
+                message_ids_do_not_expire;
             interrupts: bound_to_their_tenant, newest_first_and_filtered, closing_retains_identity;
             inbox: sorts_by_age_deadline_or_priority, inbox_filters_combine, inbox_follows_interrupt_changes,
                 pages_neither_repeat_nor_skip, page_of_long_questions_is_bounded_in_bytes;
@@ -118,6 +125,7 @@ macro_rules! battery {
             definitions: tenant_definition_overrides_the_shared_one,
                 workspace_definition_overrides_only_its_own_tenant,
                 registration_guard_checks_the_current_definition, unregistering_retains_pinned_documents,
+                documents_are_stored_once_without_an_id,
                 registering_again_replaces_the_definition, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
@@ -141,6 +149,21 @@ macro_rules! battery {
                 no_delivery_guard_rejects_pending_deliveries, waking_moves_an_entry_earlier_only;
             snapshot: replaced_with_its_append, rejected_append_retains_the_old_snapshot,
                 snapshot_ahead_of_its_log_is_refused, fold_starts_after_a_wanted_snapshot;
+            chat_users: user_is_bound_to_its_tenant, users_are_listed_by_id_and_filtered,
+                changed_user_retains_identity_and_moves_between_tags, touch_moves_activity_forward_only,
+                rare_users_are_found_among_many;
+            sessions: session_is_bound_to_its_tenant, changed_session_retains_identity,
+                session_filters_combine, page_after_an_unknown_session_is_refused,
+                pages_of_sessions_stay_stable_while_sessions_start;
+            purged_sessions: ended_sessions_are_listed_by_their_end, purged_session_leaves_nothing,
+                purge_does_not_release_positions_of_an_agent_log;
+            escalations: escalation_is_bound_to_its_tenant,
+                changed_escalation_retains_identity_and_moves_between_lists,
+                escalation_filters_combine, rare_escalation_is_found_among_many;
+            agent_log: events_are_listed_in_the_order_of_their_commits,
+                pages_of_an_agent_log_are_bounded_in_bytes, rejected_commit_logs_nothing,
+                follower_of_an_agent_log_skips_nothing;
+            test_records: test_records_are_listed_in_order;
             concurrency: distinct_streams_all_succeed, one_winner_for_each_position,
                 readers_see_whole_commits, one_winner_for_an_idempotency_key,
                 one_live_run_for_a_scope, one_first_registration;

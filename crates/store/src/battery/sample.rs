@@ -1,14 +1,16 @@
 //! Building blocks of commits for the checks.
 
 use crate::{
-    Append, Commit, Conflict, Error, Lane, LaneQuery, Lease, LeaseId, Log, NewEvent, OutboxChange,
-    OutboxEntry, RunRow, Store, StoredEvent, WorkClass,
+    Append, ChatUserFilter, ChatUserRow, Commit, Conflict, ConversationChange, Error,
+    EscalationAssignee, EscalationFilter, Lane, LaneQuery, Lease, LeaseId, ListingPage, Log,
+    NewEvent, OutboxChange, OutboxEntry, PageLimit, RunRow, SessionFilter, SessionRow, Store,
+    StoredEvent, WorkClass,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 use tandem_record::{
-    DefinitionHash, EffectId, Partition, RunId, RunStatus, Seq, StreamId, TenantId, Timestamp,
-    WorkflowId,
+    AgentId, DefinitionHash, EffectId, Partition, RunId, RunStatus, Seq, SessionId, StreamId,
+    TenantId, Timestamp, WorkflowId,
 };
 
 /// An arbitrary time; checks count from here.
@@ -173,4 +175,97 @@ pub async fn whole(store: &Arc<dyn Store>, stream: &StreamId) -> Vec<StoredEvent
     let last = slice.events.last().map(|event| event.seq);
     assert_eq!(slice.head, last, "the head of {stream} is its last event");
     slice.events
+}
+
+/// An active session of the agent `desk` with the user `ana`.
+pub fn session_row(tenant: &str, session: &str) -> SessionRow {
+    SessionRow {
+        session_id: SessionId::new(session),
+        tenant: TenantId::new(tenant),
+        workspace: None,
+        agent: "desk".into(),
+        user_id: "usr-ana".into(),
+        user_external_id: "ana".into(),
+        started_at: NOW,
+        last_active_at: later(1),
+        ended_at: None,
+        body: format!(r#"{{"id":"{session}"}}"#),
+    }
+}
+
+pub fn conversation_changes(changes: impl IntoIterator<Item = ConversationChange>) -> Commit {
+    Commit {
+        conversations: changes.into_iter().collect(),
+        ..Commit::default()
+    }
+}
+
+/// Starts a session with two events: the user `ana`, an escalation, and the log of the agent `desk`.
+pub fn conversation_started(tenant: &str, session: &str) -> Commit {
+    let stream = StreamId::of_session(&SessionId::new(session));
+    let row = session_row(tenant, session);
+    let user = ChatUserRow {
+        user_id: row.user_id.clone(),
+        tenant: row.tenant.clone(),
+        agent: row.agent.clone(),
+        external_user_id: row.user_external_id.clone(),
+        created_at: NOW,
+        last_active_at: later(1),
+        tags: vec!["vip".into()],
+        body: r#"{"displayName":"Ana"}"#.into(),
+    };
+    let log = ConversationChange::LogEvents {
+        tenant: row.tenant.clone(),
+        agent: row.agent.clone(),
+        stream: stream.clone(),
+    };
+    let escalation = super::escalations::escalation_row(tenant, session, &format!("e-{session}"));
+    Commit {
+        appends: vec![append(&stream, None, 2)],
+        conversations: vec![
+            ConversationChange::PutUser(user),
+            ConversationChange::PutSession(row),
+            ConversationChange::PutEscalation(escalation),
+            log,
+        ],
+        ..Commit::default()
+    }
+}
+
+/// Everything that lists show of conversations of a tenant with the agent `desk`, as text.
+pub async fn conversations_as_text(store: &Arc<dyn Store>, tenant: &str) -> String {
+    let (tenant, agent) = (TenantId::new(tenant), AgentId::new("desk"));
+    let vip = ChatUserFilter {
+        tag: Some("vip".into()),
+        ..ChatUserFilter::default()
+    };
+    let users = store
+        .list_chat_users(&tenant, &agent, &vip, &first_page())
+        .await;
+    let users = users.expect("reads work");
+    let active = SessionFilter {
+        active: Some(true),
+        user_external_id: Some("ana".into()),
+        ..SessionFilter::default()
+    };
+    let sessions = store.list_sessions(&tenant, &active, &first_page()).await;
+    let sessions = sessions.expect("reads work");
+    let unclaimed = EscalationFilter {
+        assignee: Some(EscalationAssignee::Nobody),
+        ..EscalationFilter::default()
+    };
+    let escalations = store
+        .list_escalations(&tenant, &unclaimed, &first_page())
+        .await;
+    let escalations = escalations.expect("reads work");
+    let log = store.agent_log(&tenant, &agent, 0, PageLimit::of_events(100));
+    let log = log.await.expect("reads work");
+    format!("{users:?}\n{sessions:?}\n{escalations:?}\n{log:?}")
+}
+
+fn first_page<I>() -> ListingPage<I> {
+    ListingPage {
+        after: None,
+        limit: 100,
+    }
 }

@@ -20,9 +20,7 @@ impl State {
             self.append_audit_entry(audit);
         }
         if let Some(log) = self.streams.get_mut(&StreamId::of_run(run)) {
-            log.purged_head = log.head();
-            log.events.clear();
-            log.snapshot = None;
+            log.purge();
         }
         self.tombstones.insert(run.clone(), tombstone.to_owned());
     }

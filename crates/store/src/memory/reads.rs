@@ -132,8 +132,7 @@ impl ReadInterrupts for MemoryStore {
         interrupt: &InterruptId,
     ) -> Result<Option<InterruptRow>, Fault> {
         let state = self.state()?;
-        let place = state.interrupt_places.get(interrupt);
-        let row = place.map(|place| &state.interrupts[*place]);
+        let row = state.interrupts.get(interrupt);
         Ok(row.filter(|row| row.tenant == *tenant).cloned())
     }
 
@@ -143,15 +142,10 @@ impl ReadInterrupts for MemoryStore {
         interrupt: &InterruptId,
     ) -> Result<Option<RunPosition>, Fault> {
         let state = self.state()?;
-        let place = state.interrupt_places.get(interrupt).copied();
-        let own = |place: &usize| {
-            let row = &state.interrupts[*place];
-            of.covers(&Partition {
-                tenant: row.tenant.clone(),
-                workspace: row.workspace.clone(),
-            })
-        };
-        Ok(place.filter(own).map(|p| RunPosition(p as i64 + 1)))
+        let row = state.interrupts.get(interrupt);
+        let is_own = row.is_some_and(|row| of.covers_parts(&row.tenant, row.workspace.as_ref()));
+        let position = state.interrupts.position(interrupt);
+        Ok(position.filter(|_| is_own).map(RunPosition))
     }
 
     async fn list_interrupts(
@@ -164,9 +158,8 @@ impl ReadInterrupts for MemoryStore {
         let older = state
             .interrupts
             .iter()
-            .enumerate()
             .rev()
-            .map(|(place, row)| (RunPosition(place as i64 + 1), row))
+            .map(|(position, row)| (RunPosition(position), row))
             .filter(|(position, _)| page.before.is_none_or(|before| *position < before))
             .filter(|(_, row)| row.tenant == *tenant && matches_interrupt(filter, row));
         let older = older.map(|(position, row)| Ok::<_, Fault>((position, row.clone())));
@@ -179,15 +172,14 @@ impl ReadInterrupts for MemoryStore {
         let mut found: Vec<(InboxCursor, &InterruptRow)> = state
             .interrupts
             .iter()
-            .enumerate()
             .filter(|(_, row)| row.tenant == *tenant && matches_inbox_query(query, row))
-            .map(|(place, row)| {
+            .map(|(position, row)| {
                 let rank = match query.sort {
                     InboxSort::Newest => 0,
                     InboxSort::Deadline => row.due(),
                     InboxSort::Priority => row.urgency(),
                 };
-                let position = RunPosition(place as i64 + 1);
+                let position = RunPosition(position);
                 (InboxCursor { rank, position }, row)
             })
             .collect();
@@ -214,7 +206,7 @@ impl ReadInterrupts for MemoryStore {
             workspace: workspace.cloned(),
             ..InboxQuery::default()
         };
-        let open = state.interrupts.iter();
+        let open = state.interrupts.iter().map(|(_, row)| row);
         let open = open.filter(|row| row.tenant == *tenant && matches_inbox_query(&query, row));
         let (mut kinds, mut groups) = (BTreeSet::new(), BTreeSet::new());
         for row in open {

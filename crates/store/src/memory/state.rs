@@ -1,6 +1,8 @@
 //! The data, and how one commit changes it: validated as a whole, then applied without failing.
 
 use super::audit::AuditLog;
+use super::by_creation::ByCreation;
+use super::conversations::Conversations;
 use super::timers::{StoredTimer, TimerPlace};
 use super::webhooks::{Feed, Subscription};
 use crate::commit::{
@@ -12,6 +14,7 @@ use crate::fault::{Conflict, Error, Fault};
 use crate::keys::KeyRecord;
 use crate::people::{DelegationRecord, GroupRecord};
 use crate::read::IdempotencyKey;
+use crate::test_records::TestRecord;
 use crate::work_failure::WorkFailure;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -26,9 +29,7 @@ pub(super) struct State {
     /// In order of creation; a run's position is its index.
     pub(super) runs: Vec<RunRow>,
     pub(super) run_places: HashMap<RunId, usize>,
-    /// In order of creation; a question's position is its index.
-    pub(super) interrupts: Vec<InterruptRow>,
-    pub(super) interrupt_places: HashMap<InterruptId, usize>,
+    pub(super) interrupts: ByCreation<InterruptId, InterruptRow>,
     /// In order of writing; a write's position is its index.
     pub(super) journal: Vec<MemoryRow>,
     pub(super) joins: Vec<MemoryJoin>,
@@ -57,6 +58,9 @@ pub(super) struct State {
     pub(super) delegations: BTreeMap<(TenantId, String), DelegationRecord>,
     pub(super) webhooks: BTreeMap<WebhookId, Subscription>,
     pub(super) feeds: BTreeMap<TenantId, Feed>,
+    pub(super) conversations: Conversations,
+    /// In order; a record's position is its index plus one.
+    pub(super) test_records: Vec<TestRecord>,
 }
 
 #[derive(Default)]
@@ -71,6 +75,12 @@ impl StreamLog {
     pub(super) fn head(&self) -> Option<Seq> {
         let last = self.events.len().checked_sub(1);
         last.map(|last| Seq(last as u64)).or(self.purged_head)
+    }
+
+    pub(super) fn purge(&mut self) {
+        self.purged_head = self.head();
+        self.events.clear();
+        self.snapshot = None;
     }
 }
 
@@ -99,6 +109,10 @@ impl State {
                     actual: *head,
                 }
                 .into());
+            }
+            let log = self.streams.get(&append.stream);
+            if log.is_some_and(|log| log.purged_head.is_some()) && !append.events.is_empty() {
+                return Err(Fault::purged(&append.stream).into());
             }
             let length = head.map_or(0, |seq| seq.next().0) + append.events.len() as u64;
             *head = length.checked_sub(1).map(Seq);
@@ -197,6 +211,7 @@ impl State {
                 self.raise_epoch(data);
             }
         }
+        self.conversations.apply(&commit);
         for append in commit.appends {
             self.append(append);
         }
@@ -216,6 +231,9 @@ impl State {
         self.joins.extend(commit.joins);
         for change in commit.registry {
             self.change_registry(change);
+        }
+        for stored in commit.documents {
+            self.documents.entry(stored.hash).or_insert(stored.document);
         }
         for change in commit.people {
             self.change_people(change);
@@ -258,9 +276,8 @@ impl State {
     }
 
     fn project_interrupt(&mut self, row: InterruptRow) {
-        match self.interrupt_places.get(&row.interrupt) {
-            Some(&place) => {
-                let stored = &mut self.interrupts[place];
+        match self.interrupts.get_mut(&row.interrupt) {
+            Some(stored) => {
                 stored.deadline = row.deadline;
                 stored.closed = row.closed;
                 stored.body = row.body;
@@ -268,11 +285,7 @@ impl State {
                 stored.priority = row.priority;
                 stored.groups = row.groups;
             }
-            None => {
-                let place = self.interrupts.len();
-                self.interrupt_places.insert(row.interrupt.clone(), place);
-                self.interrupts.push(row);
-            }
+            None => self.interrupts.add(row.interrupt.clone(), row),
         }
     }
 

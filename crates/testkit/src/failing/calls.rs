@@ -6,17 +6,17 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, StreamId, TenantId, Timestamp,
-    WebhookId, WorkflowId,
+    DefinitionHash, EffectId, InterruptId, Partition, RunId, Seq, SessionId, StreamId, TenantId,
+    Timestamp, WebhookId, WorkflowId,
 };
 use tandem_store::{
     Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
-    DeliveryRow, DueLane, DueTimer, Error, Fault, GroupRecord, IdempotencyKey, IdempotencyRecord,
-    KeyRecord, Keys, LaneQuery, LeaseId, LeaseRenewal, LeaseRequest, ListedRun, Log, Maintenance,
-    MemoryQuery, MemoryRow, MemoryView, Outbox, OutboxEntry, PageLimit, ParkedWork,
-    ReadDefinitions, ReadIdempotency, ReadLog, ReadMemory, ReadPeople, ReadTimers, ReadWebhooks,
-    RegisteredWorkflow, RunPosition, SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook,
-    StreamSlice, WebhookFeed, WorkFailure, WorkFailures,
+    DeliveryRow, DueLane, DueTimer, EndedSession, Error, Fault, GroupRecord, IdempotencyKey,
+    IdempotencyRecord, KeyRecord, Keys, LaneQuery, LeaseId, LeaseRenewal, LeaseRequest, ListedRun,
+    Log, Maintenance, MemoryQuery, MemoryRow, MemoryView, Outbox, OutboxEntry, PageLimit,
+    ParkedWork, ReadDefinitions, ReadIdempotency, ReadLog, ReadMemory, ReadPeople, ReadTimers,
+    ReadWebhooks, RegisteredWorkflow, RunPosition, SettingsStore, SnapshotRecord, StorageUsage,
+    StoredWebhook, StreamSlice, WebhookFeed, WorkFailure, WorkFailures,
 };
 
 #[async_trait]
@@ -414,6 +414,25 @@ impl Maintenance for FailingStore {
     ) -> Result<(), Fault> {
         self.faults.reach().await?;
         self.inner.purge_run(run, tombstone, audit).await
+    }
+
+    async fn ended_sessions(
+        &self,
+        after: Option<(Timestamp, SessionId)>,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<EndedSession>, Fault> {
+        self.faults.reach().await?;
+        self.inner.ended_sessions(after, before, limit).await
+    }
+
+    async fn purge_session(
+        &self,
+        session: &SessionId,
+        audit: Option<AuditDraft>,
+    ) -> Result<(), Fault> {
+        self.faults.reach().await?;
+        self.inner.purge_session(session, audit).await
     }
 
     async fn storage_usage(&self, tenant: &TenantId) -> Result<StorageUsage, Fault> {

@@ -3,6 +3,7 @@
 //! the caller was told.
 
 mod calls;
+mod conversations;
 mod listings;
 mod plan;
 mod processes;

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::fields::WriteFields;
 use super::payload::error as full;
+use crate::fields::WriteFields;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tandem_record::{

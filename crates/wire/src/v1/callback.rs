@@ -1,8 +1,8 @@
 //! The body sent to a run's `callbackUrl` when an interrupt is opened: the interrupt as in the
 //! run's snapshot, with a signed link to read and answer it.
 
-use super::fields::{Fields, WriteFields};
 use super::project::{SignedLink, interrupt};
+use crate::fields::{Fields, WriteFields};
 use serde_json::Value;
 use tandem_record::{InterruptView, RunId, WorkflowId};
 

@@ -11,10 +11,10 @@ pub use agents::AgentCapabilities;
 pub use packs::WasmPacks;
 pub use testing::TestingCapabilities;
 
-use super::fields::{Fields, WriteFields};
 use super::memory_and_lineage::COMPACTION_TRIGGER;
 use super::project::EVENT_LOG_SCHEMA_VERSION;
 use super::webhook::SIGNATURE_ALGORITHM;
+use crate::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
 use tandem_record::{DrainPolicy, ForkMode, Object};
 

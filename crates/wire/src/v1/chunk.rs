@@ -1,7 +1,7 @@
 //! A chunk of a model answer, as readers of the log and of `messages` streams see it.
 
-use super::fields::{Fields, WriteFields};
-use super::mask::masked;
+use crate::fields::{Fields, WriteFields};
+use crate::masked_value::masked;
 use serde_json::{Value, json};
 use tandem_record::{ChunkPiece, OutputChunk, RunId, Sensitivity};
 

@@ -2,8 +2,8 @@
 //! events that no node waits for yet. Names that are not in the protocol's catalogue belong to this
 //! host; the protocol's name for a denial is reserved for hosts that advertise its role model.
 
-use super::fields::WriteFields;
 use super::time::rfc3339;
+use crate::fields::WriteFields;
 use serde_json::Value;
 use tandem_record::{DeciderSnapshot, Event, Timestamp};
 

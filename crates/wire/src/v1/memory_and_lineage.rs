@@ -1,7 +1,7 @@
 //! Owner and lineage of a run, and memory events, as clients see them. A memory write shows ids and
 //! tags, never content.
 
-use super::fields::{Fields, WriteFields};
+use crate::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
 use tandem_record::{Event, ForkedFrom, MemoryEntry, Owner};
 

@@ -7,7 +7,7 @@ pub mod capabilities;
 mod chunk;
 pub mod diff;
 pub mod error;
-mod fields;
+mod flow_record;
 pub mod interrupt;
 mod mask;
 mod memory_and_lineage;

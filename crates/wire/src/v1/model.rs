@@ -1,7 +1,7 @@
 //! Model calls as clients see them: usage and errors, never content. The request and the answer
 //! stay in the log.
 
-use super::fields::WriteFields;
+use crate::fields::WriteFields;
 use serde_json::{Value, json};
 use tandem_record::{EnvelopeEvent, EnvelopeEventKind, Event, ModelAnswered, Object, Sensitivity};
 

@@ -2,12 +2,14 @@
 
 use super::agent;
 use super::chunk::chunk_payload;
-use super::fields::{Fields, WriteFields};
+use super::flow_record;
 use super::interrupt::{decider_fields, interrupt_payload, public_data};
-use super::mask::{masked, masked_entries, masked_outputs, masked_run_outputs};
+use super::mask::{masked_entries, masked_outputs, masked_run_outputs};
 use super::memory_and_lineage::{memory_payload, owner};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::time::rfc3339;
+use crate::fields::{Fields, WriteFields};
+use crate::masked_value::masked;
 use serde_json::Value;
 use tandem_record::{DrainPolicy, ErrorInfo, Event, RunId, Sensitivity, Timestamp};
 
@@ -70,6 +72,7 @@ pub(super) fn type_name(event: &Event) -> &'static str {
         Event::FanOut { .. } => "core.dispatch.fanOut",
         Event::FanIn { .. } => "core.dispatch.join",
         Event::LogAppended { .. } => "log.appended",
+        Event::Flow(record) => flow_record::type_name(record),
     }
 }
 
@@ -412,6 +415,7 @@ fn data_payload(
             out.opt("nodeId", node.as_ref());
             out.opt("fields", fields.as_ref());
         }
+        Event::Flow(record) => flow_record::payload(record, out),
         Event::RunStarted { .. }
         | Event::RunPauseRequested { .. }
         | Event::RunPaused { .. }

@@ -2,12 +2,12 @@
 //! major calls [`crate::project`].
 
 use super::agent;
-use super::fields::{Fields, TextFields, WriteFields};
 use super::interrupt::public_data;
 use super::mask::{masked_entries, masked_run_outputs};
 use super::memory_and_lineage::{forked_from, owner};
 use super::payload::{type_name, write_payload};
 use super::time::rfc3339;
+use crate::fields::{Fields, TextFields, WriteFields};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use tandem_record::{

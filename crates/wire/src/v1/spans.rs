@@ -2,8 +2,8 @@
 //! event that started the span. So exporting twice gives the same spans, and a child run can
 //! compute the span of the node that started it.
 
-use super::fields::{Fields, WriteFields};
 use super::model::add_usage;
+use crate::fields::{Fields, WriteFields};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -132,7 +132,8 @@ fn is_update(event: &Event) -> bool {
         | Event::VerificationRequested(_)
         | Event::FanOut { .. }
         | Event::FanIn { .. }
-        | Event::LogAppended { .. } => false,
+        | Event::LogAppended { .. }
+        | Event::Flow(_) => false,
     }
 }
 

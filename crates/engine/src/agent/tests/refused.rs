@@ -312,3 +312,21 @@ fn number_of_problems_is_bounded() {
         "/tools: has at most 200 entries"
     );
 }
+
+/// §10.4: what functions of an agent may call is a list of origins, not of patterns or addresses.
+#[test]
+fn http_allow_list_holds_origins_only() {
+    for bad in [
+        "api.example",
+        "https://",
+        "https://a.example/x",
+        "https://*.example",
+        "ftp://a",
+    ] {
+        let found = refused(&with(json!({"http": {"allow": [bad]}})), &[]);
+        assert!(
+            found.starts_with("/http/allow: ") && found.contains("no origin"),
+            "{found}"
+        );
+    }
+}

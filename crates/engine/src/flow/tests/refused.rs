@@ -200,3 +200,10 @@ fn thrown_errors_carry_their_fields_beside_code_and_message() {
     assert_eq!(name(FlowError::tool("failed", "x")), "ToolError");
     assert_eq!(name(FlowError::interrupt_timeout("x")), "InterruptTimeout");
 }
+
+/// Z-49: what is wrong with a value that is no data reaches the flow.
+#[test]
+fn value_that_is_no_data_is_refused_with_its_problem() {
+    let marker = crate::flow::not_an_effect("a BigInt is not JSON");
+    assert_eq!(problems(&marker), ["a BigInt is not JSON"]);
+}

@@ -308,6 +308,7 @@ pub(super) fn event(recorded: &RecordedEvent) -> String {
             .push(outcome.as_str())
             .push(format!("{completed}/{failed}/{cancelled}")),
         Event::LogAppended { message, .. } => line.push("log").push(message),
+        Event::Flow(_) => line.push("flow record"),
     }
     .0
 }

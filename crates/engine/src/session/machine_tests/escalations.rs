@@ -163,7 +163,7 @@ fn ending_the_session_cancels_the_escalation() {
     desk.say("/reset");
     let escalation = desk.state().escalations().next().expect("one");
     assert_eq!(escalation.status, EscalationStatus::Canceled);
-    assert!(desk.state().required_timers(&desk.agent).is_empty());
+    assert!(desk.state().required_timers().is_empty());
 }
 
 /// Z-81
@@ -183,5 +183,88 @@ fn escalation_without_admins_ends_the_flow() {
             .events
             .iter()
             .any(|e| matches!(e, Body::EscalationCreated(_)))
+    );
+}
+
+/// Z-201: also what happens between turns names a turn and the flow run it is about.
+#[test]
+fn events_about_an_escalation_name_turn_and_flow_run() {
+    let mut desk = waiting_desk(json!({}));
+    desk.resolve(true, "ana").expect("open");
+    let about = desk.log.iter().filter(|event| {
+        matches!(
+            event.event.body,
+            Body::EscalationCreated(_)
+                | Body::EscalationResolved { .. }
+                | Body::InterruptPaused { .. }
+                | Body::InterruptResumed { .. }
+        )
+    });
+    let runs: Vec<_> = about
+        .map(|event| (event.event.turn, event.event.flow.clone()))
+        .collect();
+    assert_eq!(runs.len(), 4);
+    for (turn, flow) in runs {
+        assert!(turn.is_some());
+        assert_eq!(flow.expect("a flow run").flow_id.as_str(), "refund");
+    }
+}
+
+/// Z-201
+#[test]
+fn messages_turns_and_deliveries_name_the_same_turn() {
+    let mut desk = TestSession::new(json!({}), &[]);
+    desk.held = vec!["session.send"];
+    desk.say("one");
+    desk.say("two");
+    desk.held.clear();
+    desk.perform_all();
+    let turns = |wanted: fn(&Body) -> bool| -> Vec<u64> {
+        let events = desk.log.iter().filter(|event| wanted(&event.event.body));
+        events.filter_map(|event| event.event.turn).collect()
+    };
+    assert_eq!(
+        turns(|body| matches!(body, Body::MessageReceived { .. })),
+        [1, 2]
+    );
+    assert_eq!(
+        turns(|body| matches!(body, Body::TurnStarted { .. })),
+        [1, 2]
+    );
+    assert_eq!(
+        turns(|body| matches!(body, Body::ResponseSent { .. })),
+        [1, 2]
+    );
+    assert_eq!(
+        turns(|body| matches!(body, Body::ResponsePersisted { .. })),
+        [1, 2]
+    );
+    let started = desk
+        .log
+        .iter()
+        .find(|event| matches!(event.event.body, Body::TurnStarted { .. }))
+        .expect("a turn started");
+    assert_eq!(
+        started.cause,
+        Some(tandem_record::Cause::Event(tandem_record::Seq(1)))
+    );
+}
+
+/// §10.1
+#[test]
+fn run_of_the_flow_waits_for_the_same_decision() {
+    let mut desk = waiting_desk(json!({}));
+    let run = desk.flow_runs.values().next().expect("one run").clone();
+    assert_eq!(run.status(), tandem_record::RunStatus::WaitingApproval);
+    let open = run.open_questions().remove(0).interrupt;
+    assert_eq!(open.data["title"], "High refund amount requires review");
+    assert_eq!(open.data["artifactData"]["amount"], "700");
+    desk.resolve(true, "ana").expect("open");
+    let run = desk.flow_runs.values().next().expect("one run");
+    assert_eq!(run.status(), tandem_record::RunStatus::Completed);
+    let closed = run.closed_question(&open.id).expect("it is closed");
+    assert_eq!(
+        (closed.outcome.as_str(), closed.decided_by()),
+        ("accepted", Some("ana"))
     );
 }

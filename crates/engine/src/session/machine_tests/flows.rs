@@ -262,6 +262,6 @@ fn session_with_an_open_confirmation_is_not_idle() {
     let mut desk = desk();
     desk.say("start booking");
     desk.say("Monday");
-    let timers = desk.state().required_timers(&desk.agent);
+    let timers = desk.state().required_timers();
     assert_eq!(timers.len(), 1, "the deadline only");
 }

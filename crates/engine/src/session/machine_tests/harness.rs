@@ -2,6 +2,8 @@
 //! checked: folding its events over the state before gives the state after.
 
 use crate::agent::{AgentSpec, LoadedFlow};
+use crate::flow_run::{FlowRun, FlowRunCommand, FlowRunContext};
+use crate::machine::Machine as _;
 use crate::session::{
     ChatSession, ProgramStep, Programs, Resume, SessionContext, SessionDecision, SessionRefusal,
     SessionUndecided, decide, start,
@@ -12,10 +14,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tandem_record::conversation::{
     AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
-    EscalationDecision, FlowRecord, FlowRunStart, InboundMessage, SessionCommand,
+    EscalationDecision, FlowRecord, FlowRunStart, InboundMessage, SessionCommand, SessionEvent,
     SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
 };
-use tandem_record::{EffectId, Owner, RunId, TenantId, Timestamp};
+use tandem_record::{EffectId, Owner, Recorded, RunId, TenantId, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
 
 /// One step of a flow's code: from what it is handed to what it does next.
@@ -63,6 +65,8 @@ pub(super) struct TestSession {
     pub(super) session: Option<ChatSession>,
     pub(super) now: Timestamp,
     pub(super) events: Vec<Body>,
+    pub(super) log: Vec<Recorded<SessionEvent>>,
+    pub(super) flow_runs: BTreeMap<RunId, FlowRun>,
     pub(super) journal: Vec<(RunId, FlowRecord)>,
     outbox: VecDeque<(EffectId, SessionWork)>,
     pub(super) sent: Vec<String>,
@@ -101,6 +105,8 @@ impl TestSession {
             session: None,
             now: Timestamp(1_800_000_000_000),
             events: Vec::new(),
+            log: Vec::new(),
+            flow_runs: BTreeMap::new(),
             journal: Vec::new(),
             outbox: VecDeque::new(),
             sent: Vec::new(),
@@ -192,12 +198,32 @@ impl TestSession {
             Some(&decision.after),
             "fold and decision agree"
         );
+        self.log.extend(decision.events.iter().cloned());
         self.events
             .extend(decision.events.into_iter().map(|e| e.event.body));
+        for (run, record) in &decision.journal {
+            self.append_to_run(run, record);
+        }
         self.journal.extend(decision.journal);
         self.outbox.extend(decision.work);
         self.session = Some(decision.after);
         decision.reply
+    }
+
+    /// The run of the flow takes every record that the session makes.
+    fn append_to_run(&mut self, run: &RunId, record: &FlowRecord) {
+        let unstarted = || FlowRun::unstarted(run.clone());
+        let before = self.flow_runs.entry(run.clone()).or_insert_with(unstarted);
+        let context = FlowRunContext {
+            now: self.now,
+            cause: None,
+        };
+        let command = FlowRunCommand::Append(vec![record.clone()]);
+        let decision = before.decide(&command, &context).expect("it fits");
+        for event in &decision.events {
+            before.evolve(event);
+        }
+        assert_eq!(*before, decision.after, "fold and decision agree");
     }
 
     pub(super) fn perform_all(&mut self) {
@@ -254,7 +280,7 @@ impl TestSession {
         self.now = self.now.plus_ms(seconds * 1_000);
         loop {
             let session = self.session.as_ref().expect("a session");
-            let timers = session.required_timers(&self.agent);
+            let timers = session.required_timers();
             let due = timers.into_iter().filter(|(_, due)| *due <= self.now);
             let Some((timer, _)) = due.min_by_key(|(_, due)| *due) else {
                 return;
@@ -341,6 +367,7 @@ fn first() -> SessionStart {
         transport: "loopback".to_owned(),
         address: "u1".to_owned(),
         welcome: None,
+        idle_timeout_ms: 15 * 60_000,
     }
 }
 

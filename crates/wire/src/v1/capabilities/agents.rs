@@ -1,7 +1,7 @@
 //! The agent part of discovery: the execution model up to the served version, and related families.
 
 use super::HostCapabilities;
-use crate::v1::fields::{Fields, WriteFields};
+use crate::fields::{Fields, WriteFields};
 use serde_json::json;
 
 /// The multi-agent execution model as this host serves it.

@@ -1,8 +1,10 @@
 //! Server-sent events, as far as responses need them: the data of each event, joined line by line.
 
+use reqwest::header::HeaderValue;
+
 /// Splits a stream of bytes into events. Lines end with `\n`, `\r\n` or `\r`.
 #[derive(Default)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
@@ -10,8 +12,13 @@ pub(super) struct Frames {
 }
 
 impl Frames {
+    /// Bytes of the event that is not complete yet.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
     /// The data of every event that is complete with these bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
         for &byte in bytes {
             let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
@@ -40,4 +47,11 @@ impl Frames {
         }
         None
     }
+}
+
+/// Whether a content type is that of server-sent events, whatever its parameters.
+pub(crate) fn is_event_stream(content_type: &HeaderValue) -> bool {
+    let text = content_type.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("text/event-stream")
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tandem_record::{NodeId, Object};
 
 /// Takes the fields of one object, in order.
-pub(super) trait WriteFields {
+pub(crate) trait WriteFields {
     fn set(&mut self, key: &'static str, value: impl Serialize);
 
     /// Sets a field to an object.
@@ -33,7 +33,7 @@ pub(super) trait WriteFields {
 
 /// An object as a value.
 #[derive(Default)]
-pub(super) struct Fields(pub(super) Object);
+pub(crate) struct Fields(pub(crate) Object);
 
 impl WriteFields for Fields {
     fn set(&mut self, key: &'static str, value: impl Serialize) {
@@ -48,13 +48,13 @@ impl WriteFields for Fields {
 }
 
 /// An object as text, appended to a buffer.
-pub(super) struct TextFields<'a> {
+pub(crate) struct TextFields<'a> {
     text: &'a mut Vec<u8>,
     is_first: bool,
 }
 
 impl<'a> TextFields<'a> {
-    pub(super) fn write_object(text: &'a mut Vec<u8>, write: impl FnOnce(&mut Self)) {
+    pub(crate) fn write_object(text: &'a mut Vec<u8>, write: impl FnOnce(&mut Self)) {
         let mut fields = Self {
             text,
             is_first: true,

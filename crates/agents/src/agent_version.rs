@@ -1,0 +1,73 @@
+//! One good version of an agent: its settings, its code and the realm in which its functions run.
+//!
+//! A version never changes. Calls under way keep theirs while the agent moves on to the next one.
+
+use crate::model_scripts::ModelScripts;
+use crate::realm_thread::RealmThread;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+use tandem_engine::agent::AgentSpec;
+use tandem_nodes::ChatModel;
+use tandem_record::Timestamp;
+use tandem_script::{AgentCode, ScriptLimits, Surroundings};
+
+pub(crate) struct AgentVersion {
+    pub(crate) spec: Arc<AgentSpec>,
+    /// `ctx.config`: functions are markers.
+    pub(crate) config: Value,
+    pub(crate) time_zone: String,
+    pub(crate) scripts: ModelScripts,
+    /// The models for chat and for extraction, once they were needed.
+    pub(crate) models: [OnceLock<Arc<ChatModel>>; 2],
+    code: AgentCode,
+    limits: ScriptLimits,
+    realm: Mutex<Option<Arc<RealmThread>>>,
+}
+
+impl AgentVersion {
+    pub(crate) fn new(
+        spec: AgentSpec,
+        config: Value,
+        code: AgentCode,
+        scripts: ModelScripts,
+        limits: ScriptLimits,
+    ) -> Self {
+        Self {
+            spec: Arc::new(spec),
+            time_zone: time_zone(&config),
+            config,
+            scripts,
+            models: Default::default(),
+            code,
+            limits,
+            realm: Mutex::default(),
+        }
+    }
+
+    /// The realm for a new call. One that became unusable is replaced; calls under way in it go on.
+    pub(crate) fn realm(&self, now: Timestamp) -> std::io::Result<Arc<RealmThread>> {
+        let mut current = self.realm.lock();
+        if let Some(realm) = current.as_ref().filter(|realm| realm.is_usable()) {
+            return Ok(realm.clone());
+        }
+        let surroundings = Surroundings {
+            now_ms: now.0,
+            seed: rand::random::<[u8; 16]>().to_vec(),
+            time_zone: self.time_zone.clone(),
+        };
+        let name = &self.spec.agent_id;
+        let realm = RealmThread::start(name, self.code.clone(), self.limits, surroundings)?;
+        let realm = Arc::new(realm);
+        *current = Some(realm.clone());
+        Ok(realm)
+    }
+}
+
+/// The zone of an agent's local times.
+pub(crate) fn time_zone(config: &Value) -> String {
+    let zone = config
+        .pointer("/scheduler/timezone")
+        .and_then(Value::as_str);
+    zone.unwrap_or("UTC").to_owned()
+}

@@ -1,0 +1,175 @@
+//! The code of one flow run in its sandbox, as the engine drives it.
+//!
+//! A run of the code is a function of its package, its start and what it was handed. So everything that the
+//! code can see (time, message of the turn, results) is set here and nowhere else, for a live run as for one
+//! that is rebuilt from its journal.
+
+use crate::flow_package::FlowPackage;
+use serde_json::{Value, json};
+use tandem_engine::flow::{FlowError, not_an_effect};
+use tandem_engine::session::{ProgramStep, Resume};
+use tandem_record::conversation::{FlowFailure, FlowRunStart};
+use tandem_record::{Object, RunId, Timestamp};
+use tandem_runtime::conversation::FlowProgram;
+use tandem_script::{
+    ErrorData, FlowInstance, FlowStart, FlowStep, ScriptFailure, ScriptLimits, Surroundings,
+};
+
+pub(crate) struct ScriptProgram {
+    run: RunId,
+    instance: FlowInstance,
+    /// The host call whose answer the engine gives next.
+    asked: Option<u64>,
+    /// Lines of `console` are written to the log. A replay wrote them before.
+    pub(crate) is_live: bool,
+}
+
+impl ScriptProgram {
+    /// Runs the code up to its first step.
+    pub(crate) fn start(
+        package: &FlowPackage,
+        limits: ScriptLimits,
+        start: &FlowRunStart,
+        now: Timestamp,
+        is_live: bool,
+    ) -> Result<(Self, ProgramStep), FlowFailure> {
+        let surroundings = Surroundings {
+            now_ms: now.0,
+            seed: start.seed.to_be_bytes().to_vec(),
+            time_zone: package.time_zone.clone(),
+        };
+        let context = context(package, start);
+        let flow = FlowStart {
+            flow_id: start.flow_id.as_str(),
+            context: &context,
+            surroundings: &surroundings,
+        };
+        let instance =
+            FlowInstance::create(package.sources.clone(), limits, &flow).map_err(failure)?;
+        let mut program = Self {
+            run: start.run_id.clone(),
+            instance,
+            asked: None,
+            is_live,
+        };
+        let first = program.instance.next(None);
+        let step = program.translate(first);
+        Ok((program, step))
+    }
+
+    fn translate(&mut self, step: FlowStep) -> ProgramStep {
+        self.log();
+        match step {
+            FlowStep::Effect(effect) => ProgramStep::Yielded(effect),
+            FlowStep::NotAnEffect { problem } => ProgramStep::Yielded(not_an_effect(&problem)),
+            FlowStep::HostCalls(calls) => {
+                // The others are named again after this one is answered.
+                let Some(call) = calls.into_iter().next() else {
+                    return ProgramStep::Failed(misuse("waits for no call"));
+                };
+                self.asked = Some(call.index);
+                ProgramStep::HostCall {
+                    name: call.name,
+                    args: call.args,
+                }
+            }
+            FlowStep::Ended(value) => ProgramStep::Returned(value),
+            FlowStep::Failed(why) => ProgramStep::Failed(failure(why)),
+            FlowStep::Closed { .. } => ProgramStep::Failed(misuse("was closed")),
+        }
+    }
+
+    fn log(&mut self) {
+        for line in self.instance.take_logs() {
+            if self.is_live {
+                tracing::info!(run = %self.run, level = line.level, "{}", line.text);
+            }
+        }
+    }
+}
+
+impl FlowProgram for ScriptProgram {
+    fn resume(&mut self, with: Resume, inbound: Option<&Value>, now: Timestamp) -> ProgramStep {
+        self.instance.set_now(now.0);
+        let patch = Object::from_iter([("inbound".to_owned(), json!(inbound))]);
+        if let Err(why) = self.instance.update_context(&patch) {
+            return ProgramStep::Failed(failure(why));
+        }
+        let step = match with {
+            Resume::Value(value) => self.instance.next(value.as_ref()),
+            Resume::Throw(error) => self.instance.throw(&error_data(error)),
+            Resume::Host(answer) => {
+                let Some(index) = self.asked.take() else {
+                    return ProgramStep::Failed(misuse("asked for nothing"));
+                };
+                match answer {
+                    Ok(value) => {
+                        let value = value.unwrap_or(Value::Null);
+                        self.instance.answer(index, Ok(&value))
+                    }
+                    Err(error) => self.instance.answer(index, Err(&error_data(error))),
+                }
+            }
+        };
+        self.translate(step)
+    }
+
+    fn close(&mut self) -> Vec<Value> {
+        let step = self.instance.close();
+        self.log();
+        match step {
+            FlowStep::Closed { ignored, failure } => {
+                if let Some(failure) = failure {
+                    tracing::debug!(run = %self.run, %failure, "a flow failed while it was closed");
+                }
+                ignored
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        usize::try_from(self.instance.heap_bytes()).unwrap_or(usize::MAX)
+    }
+}
+
+/// The data members of `ctx`. All of them are in the journal or in the package.
+fn context(package: &FlowPackage, start: &FlowRunStart) -> Object {
+    let mut context = start.context.clone();
+    let mut put = |name: &str, value: Value| context.insert(name.to_owned(), value);
+    put("agentId", json!(start.agent_id));
+    put("flowId", json!(start.flow_id));
+    put("flowRunId", json!(start.run_id));
+    put("language", json!(package.language));
+    if let Some(input) = &start.input {
+        put("input", input.clone());
+    }
+    context
+}
+
+pub(crate) fn error_data(error: FlowError) -> ErrorData {
+    ErrorData {
+        name: error.name.as_str().to_owned(),
+        code: Some(error.code),
+        message: error.message,
+        fields: error.extra,
+    }
+}
+
+fn failure(why: ScriptFailure) -> FlowFailure {
+    let position = why.position;
+    FlowFailure {
+        code: why.code.as_str().to_owned(),
+        message: why.message,
+        details: position.map(|position| json!(position)),
+    }
+}
+
+/// The program is driven in a way it cannot follow.
+fn misuse(what: &str) -> FlowFailure {
+    FlowFailure {
+        code: "exception".to_owned(),
+        message: format!("the flow {what}"),
+        details: None,
+    }
+}

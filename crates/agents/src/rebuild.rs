@@ -1,0 +1,161 @@
+//! Runs the stored code of a flow run again, against its journal (§10.2).
+//!
+//! Every effect and every context call of the code is compared with the record at the same place. At the end
+//! of the journal the code is parked where the live run is.
+
+use crate::flow_package::FlowPackage;
+use crate::program::ScriptProgram;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_engine::flow::{FlowError, fingerprint};
+use tandem_engine::session::{ProgramStep, Resume};
+use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart};
+use tandem_record::{Recorded, Timestamp};
+use tandem_runtime::conversation::{FlowProgram, RebuildError};
+use tandem_script::ScriptLimits;
+
+/// What the journal begins with.
+pub(crate) fn start_of(journal: &[Recorded<FlowRecord>]) -> Result<&FlowRunStart, RebuildError> {
+    match journal.first().map(|record| &record.event) {
+        Some(FlowRecord::Started(start)) => Ok(start),
+        _ => Err(unusable("does not begin with the start of a run")),
+    }
+}
+
+pub(crate) fn rebuild(
+    package: &FlowPackage,
+    limits: ScriptLimits,
+    journal: &[Recorded<FlowRecord>],
+) -> Result<ScriptProgram, RebuildError> {
+    let start = start_of(journal)?;
+    let began = ScriptProgram::start(package, limits, start, journal[0].at, false);
+    let (program, step) = began.map_err(RebuildError::Failed)?;
+    let mut replay = Replay {
+        program,
+        next: Some(step),
+        inbound: start.context.get("inbound").cloned(),
+        step: 0,
+    };
+    for record in &journal[1..] {
+        replay.follow(&record.event, record.at)?;
+    }
+    if let Some(extra) = &replay.next {
+        return Err(replay.diverged(Value::Null, extra));
+    }
+    replay.program.is_live = true;
+    Ok(replay.program)
+}
+
+struct Replay {
+    program: ScriptProgram,
+    /// What the code did, while no record says so; `None` while it waits at a recorded effect.
+    next: Option<ProgramStep>,
+    /// The message of the turn.
+    inbound: Option<Value>,
+    /// Of the next effect.
+    step: u32,
+}
+
+impl Replay {
+    fn follow(&mut self, record: &FlowRecord, now: Timestamp) -> Result<(), RebuildError> {
+        match record {
+            FlowRecord::Started(_) => Err(unusable("holds a second start")),
+            FlowRecord::Segment { inbound, .. } => {
+                self.inbound = inbound.clone();
+                Ok(())
+            }
+            FlowRecord::Effect {
+                step,
+                fingerprint: expected,
+                effect,
+            } => {
+                self.step = *step;
+                match self.next.take() {
+                    Some(ProgramStep::Yielded(actual)) if fingerprint(&actual) == *expected => {
+                        self.step += 1;
+                        Ok(())
+                    }
+                    Some(other) => Err(self.diverged(effect.clone(), &other)),
+                    None => Err(unusable("holds two effects without a result between them")),
+                }
+            }
+            FlowRecord::Result { value, error, .. } => {
+                if self.next.is_some() {
+                    return Err(unusable("holds a result without an effect"));
+                }
+                let with = match error {
+                    Some(error) => Resume::Throw(thrown(error)?),
+                    None => Resume::Value(value.clone()),
+                };
+                self.resume(with, now);
+                Ok(())
+            }
+            FlowRecord::Host {
+                name,
+                fingerprint: expected,
+                value,
+                error,
+                ..
+            } => {
+                let is_same = match &self.next {
+                    Some(ProgramStep::HostCall { name, args }) => {
+                        fingerprint(&json!([name, args])) == *expected
+                    }
+                    _ => false,
+                };
+                match self.next.take() {
+                    Some(other) if !is_same => {
+                        return Err(self.diverged(json!({ "call": name }), &other));
+                    }
+                    Some(_) => {}
+                    None => return Err(unusable("holds a call of the context at an effect")),
+                }
+                let answer = match error {
+                    Some(error) => Err(thrown(error)?),
+                    None => Ok(value.clone()),
+                };
+                self.resume(Resume::Host(answer), now);
+                Ok(())
+            }
+            FlowRecord::Ended { .. } | FlowRecord::Failed { .. } => {
+                Err(unusable("is that of a run that has ended"))
+            }
+            // The code sees none of it. A diverged run may be tried again.
+            FlowRecord::Paused { .. }
+            | FlowRecord::Resumed { .. }
+            | FlowRecord::Diverged { .. } => Ok(()),
+        }
+    }
+
+    fn resume(&mut self, with: Resume, now: Timestamp) {
+        let step = self.program.resume(with, self.inbound.as_ref(), now);
+        self.next = Some(step);
+    }
+
+    fn diverged(&self, expected: Value, actual: &ProgramStep) -> RebuildError {
+        let actual = match actual {
+            ProgramStep::Yielded(effect) => effect.clone(),
+            ProgramStep::HostCall { name, args } => json!({ "call": name, "args": args }),
+            ProgramStep::Returned(value) => json!({ "returned": value }),
+            ProgramStep::Failed(failure) => json!({ "failed": failure }),
+            ProgramStep::Diverged { actual, .. } => actual.clone(),
+        };
+        RebuildError::Diverged {
+            step: self.step,
+            expected,
+            actual,
+        }
+    }
+}
+
+fn thrown(error: &Value) -> Result<FlowError, RebuildError> {
+    FlowError::deserialize(error).map_err(|_| unusable("holds an error that cannot be thrown"))
+}
+
+fn unusable(what: &str) -> RebuildError {
+    RebuildError::Failed(FlowFailure {
+        code: "exception".to_owned(),
+        message: format!("the journal {what}"),
+        details: None,
+    })
+}

@@ -1,0 +1,13 @@
+//! Tests through the public surface, with agents in temporary folders.
+
+mod divergence;
+mod fixtures;
+mod flows;
+mod functions;
+mod hostile_code;
+mod loading;
+mod models;
+mod replay;
+mod tools;
+mod transports;
+mod watching;

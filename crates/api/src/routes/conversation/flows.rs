@@ -1,0 +1,85 @@
+//! Starting and aborting flows of a session.
+
+use super::admin_call;
+use crate::api::SharedState;
+use crate::caller::{Caller, RunsCancel, RunsCreate};
+use crate::mutation::{IdempotencyCheck, Mutation, respond};
+use crate::path_params::PathParams;
+use crate::problem::Problem;
+use crate::response::ApiResponse;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tandem_app::conversation::StartedFlow;
+use tandem_record::{FlowId, SessionId};
+use utoipa::ToSchema;
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = StartFlow)]
+pub(super) struct StartFlowRequest {
+    flow_id: String,
+    /// Checked against the flow's schema, if it has one.
+    #[serde(default)]
+    input: Option<Value>,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/sessions/{sessionId}/flows", tag = "conversations",
+    operation_id = "startFlow", params(("sessionId" = String, Path)),
+    request_body = StartFlowRequest,
+    responses((status = 201, description = "The flow was started", body = Value))
+)]
+pub(super) async fn start(
+    State(api): State<SharedState>,
+    caller: Caller<RunsCreate>,
+    PathParams(session): PathParams<String>,
+    headers: HeaderMap,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
+    let ticket = match begun {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
+    let StartFlowRequest { flow_id, input } = request.json()?;
+    let call = admin_call(&caller, &headers);
+    let render = |started: &StartedFlow| ApiResponse::created(json!({"flowRunId": started.run}));
+    respond(ticket, render, |idempotency| {
+        let (session, flow) = (SessionId::from(session), FlowId::from(flow_id));
+        let app = &api.app;
+        app.start_session_flow(&call, session, flow, input, idempotency)
+    })
+    .await
+}
+
+#[utoipa::path(
+    delete, path = "/v1/host/tandem/sessions/{sessionId}/flows/active", tag = "conversations",
+    operation_id = "abortFlow", params(("sessionId" = String, Path)),
+    responses((status = 200, description = "The flow was ended", body = Value))
+)]
+pub(super) async fn abort(
+    State(api): State<SharedState>,
+    caller: Caller<RunsCancel>,
+    PathParams(session): PathParams<String>,
+    headers: HeaderMap,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
+    let ticket = match begun {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
+    let call = admin_call(&caller, &headers);
+    respond(
+        ticket,
+        |(): &()| ApiResponse::ok(json!({"aborted": true})),
+        |idempotency| {
+            let session = SessionId::from(session);
+            api.app.abort_session_flow(&call, session, idempotency)
+        },
+    )
+    .await
+}

@@ -1,0 +1,166 @@
+//! Events of sessions and agents, as pages and as they arrive.
+
+use crate::app::App;
+use crate::error::AppError;
+use crate::follow::{PAGE, wait_until_stopping};
+use std::sync::Arc;
+use tandem_access::{Identity, Scope};
+use tandem_record::conversation::{SessionEvent, SessionStart};
+use tandem_record::{AgentId, Masking, Recorded, Seq, SessionId, StreamId};
+use tandem_runtime::conversation::{AgentEventPage, SessionEventPage, TextRedaction};
+use tandem_runtime::{Fault, PageLimit, Runtime};
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+
+/// The size of one JSON page of events.
+const EVENTS_PAGE: PageLimit = PageLimit {
+    events: 5_000,
+    bytes: 4 * 1024 * 1024,
+};
+
+/// Reads a session's log as it grows, and pieces of answers while a model writes them.
+pub struct SessionFollower {
+    runtime: Runtime,
+    session: SessionId,
+    cursor: Option<Seq>,
+    bell: watch::Receiver<u64>,
+    pieces: Option<broadcast::Receiver<Arc<str>>>,
+    stopping: watch::Receiver<bool>,
+}
+
+pub enum SessionUpdate {
+    Events(Vec<Recorded<SessionEvent>>),
+    /// A piece of an answer that is not in the log yet, and may never be.
+    Piece(Arc<str>),
+    /// Nothing arrived before the deadline.
+    TimedOut,
+    /// The session has ended and all of it was read.
+    Ended,
+    /// The host is shutting down; the reader can continue later.
+    Draining,
+}
+
+impl App {
+    /// A page of a session's events after a sequence.
+    pub async fn read_session_events(
+        &self,
+        caller: &Identity,
+        session: &SessionId,
+        after: Option<Seq>,
+    ) -> Result<(SessionStart, SessionEventPage), AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        let found = self.find_session(caller, session).await?;
+        let page = self
+            .runtime()
+            .session_events(session, after, EVENTS_PAGE)
+            .await?;
+        Ok((found.start().clone(), page))
+    }
+
+    /// Follows a session the caller may see.
+    pub async fn follow_session(
+        &self,
+        caller: &Identity,
+        session: &SessionId,
+        cursor: Option<Seq>,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<(SessionStart, SessionFollower), AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        let runtime = self.runtime();
+        let bell = runtime.bell().listen(&StreamId::of_session(session));
+        let found = self.find_session(caller, session).await?;
+        let follower = SessionFollower {
+            runtime: runtime.clone(),
+            session: session.clone(),
+            cursor,
+            bell,
+            pieces: Some(runtime.answer_pieces(session)),
+            stopping,
+        };
+        Ok((found.start().clone(), follower))
+    }
+
+    /// A page of an agent's events after a position.
+    pub async fn read_agent_events(
+        &self,
+        caller: &Identity,
+        agent: &AgentId,
+        after: u64,
+    ) -> Result<AgentEventPage, AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        self.find_agent(agent)?;
+        let runtime = self.runtime();
+        Ok(runtime
+            .agent_events(&caller.tenant, agent, after, EVENTS_PAGE)
+            .await?)
+    }
+
+    /// What a session began with.
+    pub async fn session_start(
+        &self,
+        caller: &Identity,
+        session: &SessionId,
+    ) -> Result<SessionStart, AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        Ok(self.find_session(caller, session).await?.start().clone())
+    }
+
+    /// How texts in events of an agent are shown.
+    pub fn text_masking(&self, agent: &AgentId) -> Masking {
+        let redaction = self.agent_spec(agent).map(|agent| agent.redaction);
+        match redaction {
+            None | Some(TextRedaction::Full) => Masking::Passthrough,
+            Some(TextRedaction::Hashed) => Masking::Hash,
+            Some(TextRedaction::Omitted) => Masking::Omit,
+        }
+    }
+}
+
+impl SessionFollower {
+    /// Waits for what comes next.
+    pub async fn next(&mut self, until: Instant) -> Result<SessionUpdate, Fault> {
+        loop {
+            self.bell.mark_unchanged();
+            let page = self
+                .runtime
+                .session_events(&self.session, self.cursor, PAGE)
+                .await?;
+            if let Some(last) = page.events.last() {
+                self.cursor = Some(last.seq);
+                return Ok(SessionUpdate::Events(page.events));
+            }
+            let current = self.runtime.read_session(&self.session).await?;
+            let is_over = |session: &tandem_runtime::conversation::ChatSession| {
+                session.ended().is_some() && !session.has_deliveries()
+            };
+            if current.as_ref().is_none_or(is_over) {
+                return Ok(SessionUpdate::Ended);
+            }
+            tokio::select! {
+                rung = self.bell.changed() => {
+                    if rung.is_err() {
+                        let stream = StreamId::of_session(&self.session);
+                        self.bell = self.runtime.bell().listen(&stream);
+                    }
+                }
+                piece = next_piece(&mut self.pieces) => return Ok(SessionUpdate::Piece(piece)),
+                () = tokio::time::sleep_until(until) => return Ok(SessionUpdate::TimedOut),
+                () = wait_until_stopping(&mut self.stopping) => {
+                    return Ok(SessionUpdate::Draining);
+                }
+            }
+        }
+    }
+}
+
+/// The next piece. Pieces that a slow reader missed are gone: the whole answer follows as an event.
+async fn next_piece(pieces: &mut Option<broadcast::Receiver<Arc<str>>>) -> Arc<str> {
+    while let Some(receiver) = pieces {
+        match receiver.recv().await {
+            Ok(piece) => return piece,
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => *pieces = None,
+        }
+    }
+    std::future::pending().await
+}

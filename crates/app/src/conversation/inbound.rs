@@ -1,0 +1,276 @@
+//! Delivering messages of users: limits, acceptance, and waiting for the turn.
+
+use super::submit_error;
+use crate::app::App;
+use crate::error::{AppError, ResourceKind};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tandem_access::{Identity, Scope};
+use tandem_record::conversation::{
+    InboundMessage, OutboxIntent, SendRequest, SenderProfile, SessionEventBody as Body,
+    SessionLedger,
+};
+use tandem_record::{AgentId, EffectId, MessageId, Object, Owner, SessionId, TenantId, Timestamp};
+use tandem_runtime::conversation::{
+    AgentSpec, CallContext, NewMessage, ReceivedMessage, SenderRates,
+};
+use tokio::time::Instant;
+
+/// How long a caller waits for a turn.
+const TURN_WAIT: Duration = Duration::from_secs(60);
+const MAX_ID_CHARS: usize = 256;
+/// The transport of messages that are delivered over the API.
+const TRANSPORT: &str = "loopback";
+
+/// A message as it was delivered.
+pub struct NewInbound {
+    pub agent: AgentId,
+    /// The transport's own id; a fingerprint stands in for an absent one.
+    pub message_id: Option<String>,
+    pub from: String,
+    pub body: String,
+    pub kind: Option<String>,
+    pub display_name: Option<String>,
+    pub media: Option<serde_json::Value>,
+    /// The answer is given when the turn is over.
+    pub waits: bool,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryStatus {
+    Processed,
+    /// Its turn is not over yet.
+    Accepted,
+    Duplicate,
+    RateLimited,
+    Overloaded,
+}
+
+pub struct DeliveredMessage {
+    pub session: Option<SessionId>,
+    pub turn: Option<u64>,
+    pub status: DeliveryStatus,
+    /// What the turn sends to the sender, in order.
+    pub outbound: Vec<OutboxIntent>,
+}
+
+impl DeliveredMessage {
+    fn refused(status: DeliveryStatus) -> Self {
+        Self {
+            session: None,
+            turn: None,
+            status,
+            outbound: Vec::new(),
+        }
+    }
+}
+
+/// The messages of each agent within the last minute, and those under way. Kept by this process.
+#[derive(Default)]
+pub struct InboundLimits(Arc<Mutex<HashMap<(TenantId, AgentId), AgentLoad>>>);
+
+#[derive(Default)]
+struct AgentLoad {
+    rates: SenderRates,
+    under_way: usize,
+}
+
+/// A message under way; ends when it is dropped.
+struct UnderWay {
+    limits: Arc<Mutex<HashMap<(TenantId, AgentId), AgentLoad>>>,
+    of: (TenantId, AgentId),
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(load) = self.limits.lock().get_mut(&self.of) {
+            load.under_way = load.under_way.saturating_sub(1);
+        }
+    }
+}
+
+impl InboundLimits {
+    fn admit(
+        &self,
+        of: (TenantId, AgentId),
+        from: &str,
+        agent: &AgentSpec,
+        now: Timestamp,
+    ) -> Result<UnderWay, DeliveryStatus> {
+        let mut all = self.0.lock();
+        let load = all.entry(of.clone()).or_default();
+        let now_ms = u64::try_from(now.0).unwrap_or(0);
+        let limits = &agent.limits;
+        let rate = limits.rate_limit_per_user_per_minute;
+        if !load.rates.admit(from, now_ms, rate) {
+            return Err(DeliveryStatus::RateLimited);
+        }
+        if load.under_way >= limits.max_inbound_concurrency {
+            return Err(DeliveryStatus::Overloaded);
+        }
+        load.under_way += 1;
+        let limits = Arc::clone(&self.0);
+        Ok(UnderWay { limits, of })
+    }
+}
+
+impl App {
+    /// Delivers a message of a user to an agent. Refused messages are not claimed, so the same id can be
+    /// delivered again (Z-11).
+    pub async fn deliver_message(
+        &self,
+        caller: &Identity,
+        new: NewInbound,
+    ) -> Result<DeliveredMessage, AppError> {
+        caller.require_scope(Scope::RunsCreate)?;
+        check(&new)?;
+        let agent = self.ready_agent(&new.agent)?;
+        let of = (caller.tenant.clone(), new.agent.clone());
+        let now = self.now();
+        let admitted = self.inner.inbound.admit(of, &new.from, &agent, now);
+        let _under_way = match admitted {
+            Ok(under_way) => under_way,
+            Err(status) => {
+                self.tell_refusal(caller, &new, &agent, status).await;
+                return Ok(DeliveredMessage::refused(status));
+            }
+        };
+        let message = NewMessage {
+            agent: new.agent.clone(),
+            transport: TRANSPORT.to_owned(),
+            owner: Owner {
+                tenant: caller.tenant.clone(),
+                workspace: caller.workspace.clone(),
+                principal: Some(caller.principal.clone()),
+            },
+            message: InboundMessage {
+                message_id: message_id(&new, now),
+                from: new.from.clone(),
+                body: new.body,
+                kind: new.kind,
+                sender_profile: new.display_name.map(|name| SenderProfile {
+                    display_name: Some(name),
+                }),
+                media: new.media,
+                received_at: now,
+            },
+        };
+        let runtime = self.runtime_for(caller);
+        let received = runtime.receive_message(message).await;
+        let received = received.map_err(|error| submit_error(error, ResourceKind::Agent))?;
+        match received {
+            ReceivedMessage::Duplicate { session, turn } => Ok(DeliveredMessage {
+                session: Some(session),
+                turn: Some(turn),
+                ..DeliveredMessage::refused(DeliveryStatus::Duplicate)
+            }),
+            ReceivedMessage::Accepted { session, turn } => {
+                let is_over = new.waits && {
+                    let until = Instant::now() + TURN_WAIT;
+                    runtime.wait_for_turn(&session, turn, until).await?
+                };
+                let (status, outbound) = match is_over {
+                    true => {
+                        let sent = self.sent_by_turn(&session, turn, &new.from).await?;
+                        (DeliveryStatus::Processed, sent)
+                    }
+                    false => (DeliveryStatus::Accepted, Vec::new()),
+                };
+                Ok(DeliveredMessage {
+                    session: Some(session),
+                    turn: Some(turn),
+                    status,
+                    outbound,
+                })
+            }
+        }
+    }
+
+    async fn sent_by_turn(
+        &self,
+        session: &SessionId,
+        turn: u64,
+        to: &str,
+    ) -> Result<Vec<OutboxIntent>, AppError> {
+        let events = self
+            .runtime()
+            .newest_session_events(session, |event| {
+                let is_first = matches!(event.event.body, Body::MessageReceived { .. });
+                is_first && event.event.turn == Some(turn)
+            })
+            .await?;
+        let mut ledger = SessionLedger::default();
+        events.iter().for_each(|event| ledger.evolve(event));
+        Ok(ledger.sent_by(turn, to).cloned().collect())
+    }
+
+    /// Tells the sender why nothing follows, as far as the agent has a text for it.
+    async fn tell_refusal(
+        &self,
+        caller: &Identity,
+        new: &NewInbound,
+        agent: &AgentSpec,
+        status: DeliveryStatus,
+    ) {
+        let text = match status {
+            DeliveryStatus::RateLimited => Some(agent.texts.rate_limit.clone()),
+            DeliveryStatus::Overloaded => agent.texts.overload.clone(),
+            _ => None,
+        };
+        let (Some(text), Some(conversations)) = (text, self.runtime().conversations()) else {
+            return;
+        };
+        let key = EffectId::new(uuid::Uuid::new_v4().to_string());
+        let context = CallContext {
+            tenant: caller.tenant.clone(),
+            agent: new.agent.clone(),
+            session: None,
+            key: key.clone(),
+            data: Object::new(),
+            kv: BTreeMap::new(),
+            actor: None,
+            now: self.now(),
+        };
+        let message = SendRequest {
+            transport: TRANSPORT.to_owned(),
+            to: new.from.clone(),
+            text,
+            attempts: 0,
+        };
+        let sent = conversations.agents().send(&message, &key, &context).await;
+        if let Err(error) = sent {
+            tracing::debug!(%error, "a refused sender was not told");
+        }
+    }
+}
+
+fn check(new: &NewInbound) -> Result<(), AppError> {
+    let fits = |text: &str| (1..=MAX_ID_CHARS).contains(&text.chars().count());
+    let message = format!("must have 1 to {MAX_ID_CHARS} characters");
+    if !fits(&new.from) {
+        return Err(AppError::invalid("/from", message));
+    }
+    if new.message_id.as_deref().is_some_and(|id| !fits(id)) {
+        return Err(AppError::invalid("/messageId", message));
+    }
+    Ok(())
+}
+
+/// The given id, or a fingerprint of what identifies the message within a second (Z-9).
+fn message_id(new: &NewInbound, now: Timestamp) -> MessageId {
+    if let Some(id) = &new.message_id {
+        return MessageId::new(id);
+    }
+    let seconds = now.0.div_euclid(1000);
+    let text = format!("{}:{}:{seconds}", new.from, new.body);
+    let digest = Sha256::digest(text.as_bytes());
+    let hex: String = digest[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    MessageId::from(hex)
+}

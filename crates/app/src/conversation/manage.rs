@@ -1,0 +1,239 @@
+//! What admins do to sessions: resolve escalations, start and abort flows, end sessions. Each answers when
+//! the turn it caused is committed.
+
+use super::escalations::EscalationFound;
+use super::rights::{AdminCall, PrivilegedAction};
+use super::submit_error;
+use crate::app::App;
+use crate::error::{AppError, ResourceKind};
+use crate::idempotency::{Completion, Idempotency};
+use serde_json::Value;
+use std::time::Duration;
+use tandem_access::Scope;
+use tandem_record::conversation::{
+    AdminActor, AdminRequest, EscalationDecision, SessionCommand, SessionEventBody as Body,
+    SessionReply, SessionView, TurnCause,
+};
+use tandem_record::{EscalationId, FlowId, RunId, SessionId};
+use tandem_runtime::conversation::SessionRefusal;
+use tokio::time::Instant;
+
+const TURN_WAIT: Duration = Duration::from_secs(60);
+const RESOLVE: &str = "hitl.escalation.resolve";
+const MANAGE_FLOWS: &str = "flow.manage";
+
+/// Which escalation is resolved (Z-151).
+#[derive(Clone)]
+pub enum ResolveTarget {
+    Escalation(EscalationId),
+    /// The open one of a session.
+    Session(SessionId),
+}
+
+/// A decision as an admin gave it.
+pub struct ResolveEscalation {
+    pub approved: bool,
+    pub message: Option<String>,
+    pub action_data: Option<Value>,
+    /// Whom the caller names as the decider. A claim.
+    pub resolved_by: Option<String>,
+}
+
+/// A flow that an admin started.
+pub struct StartedFlow {
+    pub run: RunId,
+}
+
+impl App {
+    /// Resolves an escalation. The first decision wins; repeating it is harmless (Z-152).
+    pub async fn resolve_escalation(
+        &self,
+        call: &AdminCall<'_>,
+        target: ResolveTarget,
+        decision: ResolveEscalation,
+        idempotency: Idempotency<EscalationFound>,
+    ) -> Result<Completion<EscalationFound>, AppError> {
+        let resolved = self.resolve(call, target, decision).await?;
+        self.complete(idempotency, resolved).await
+    }
+
+    pub(super) async fn resolve(
+        &self,
+        call: &AdminCall<'_>,
+        target: ResolveTarget,
+        decision: ResolveEscalation,
+    ) -> Result<EscalationFound, AppError> {
+        call.caller.require_scope(Scope::ApprovalsRespond)?;
+        let (session, escalation) = match target {
+            ResolveTarget::Escalation(id) => {
+                let found = self.find_escalation(call, &id).await?;
+                (found.session, Some(id))
+            }
+            ResolveTarget::Session(session) => (session, None),
+        };
+        let current = self.find_session(call.caller, &session).await?;
+        let addressed = escalation.clone().or_else(|| {
+            let attached = current.attached_escalation();
+            attached.map(|escalation| escalation.id.clone())
+        });
+        let actor = self
+            .authorize_for_session(call, RESOLVE, &session, addressed.as_ref())
+            .await?;
+        let request = AdminRequest::Resolve {
+            escalation,
+            decision: EscalationDecision {
+                approved: decision.approved,
+                message: decision.message,
+                action_data: decision.action_data,
+                claimed_by: decision.resolved_by,
+            },
+        };
+        let reply = self.act(call, &session, actor, request).await?;
+        let SessionReply::Escalation(record) = reply else {
+            unreachable!("unexpected reply to a resolution: {reply:?}");
+        };
+        self.wait_for_cause(&session, |cause| {
+            matches!(cause, TurnCause::EscalationClosed { escalation } if *escalation == record.id)
+        })
+        .await?;
+        let start = current.start();
+        Ok(EscalationFound {
+            record: *record,
+            session,
+            agent: start.agent_id.clone(),
+            user_external_id: start.user.external_user_id.clone(),
+        })
+    }
+
+    /// Starts a flow in a session.
+    pub async fn start_session_flow(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        flow: FlowId,
+        input: Option<Value>,
+        idempotency: Idempotency<StartedFlow>,
+    ) -> Result<Completion<StartedFlow>, AppError> {
+        call.caller.require_scope(Scope::RunsCreate)?;
+        let actor = self
+            .authorize_for_session(call, MANAGE_FLOWS, &session, None)
+            .await?;
+        let flow_id = flow.clone();
+        let request = AdminRequest::StartFlow { flow_id, input };
+        let reply = self.act(call, &session, actor, request).await?;
+        let SessionReply::Accepted { turn } = reply else {
+            unreachable!("unexpected reply to a start: {reply:?}");
+        };
+        let runtime = self.runtime();
+        let until = Instant::now() + TURN_WAIT;
+        runtime.wait_for_turn(&session, turn, until).await?;
+        let of_turn = runtime
+            .newest_session_events(&session, |event| {
+                event.event.turn == Some(turn)
+                    && matches!(event.event.body, Body::TurnQueued { .. })
+            })
+            .await?;
+        let started = of_turn.into_iter().find_map(|event| {
+            let is_start = matches!(event.event.body, Body::FlowStarted { .. });
+            let is_of_turn = event.event.turn == Some(turn);
+            event.event.flow.filter(|_| is_start && is_of_turn)
+        });
+        // Another turn came first and started a flow of its own.
+        let started = started.ok_or(AppError::SessionRefused(SessionRefusal::FlowActive))?;
+        let run = started.flow_run_id;
+        self.complete(idempotency, StartedFlow { run }).await
+    }
+
+    /// Ends the active flow of a session.
+    pub async fn abort_session_flow(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        idempotency: Idempotency<()>,
+    ) -> Result<Completion<()>, AppError> {
+        call.caller.require_scope(Scope::RunsCancel)?;
+        let actor = self
+            .authorize_for_session(call, MANAGE_FLOWS, &session, None)
+            .await?;
+        self.act(call, &session, actor, AdminRequest::AbortFlow)
+            .await?;
+        self.complete(idempotency, ()).await
+    }
+
+    /// Ends a session with everything that is open in it. An operation of the service: it takes the scope,
+    /// not a right of the agent's rules.
+    pub async fn end_session(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        idempotency: Idempotency<SessionView>,
+    ) -> Result<Completion<SessionView>, AppError> {
+        call.caller.require_scope(Scope::RunsCancel)?;
+        self.find_session(call.caller, &session).await?;
+        let actor = AdminActor {
+            id: call.caller.principal.to_string(),
+            role: None,
+            channel: "ui_api".to_owned(),
+            metadata: None,
+        };
+        self.act(call, &session, actor, AdminRequest::EndSession)
+            .await?;
+        let ended = self.find_session(call.caller, &session).await?;
+        self.complete(idempotency, ended.view()).await
+    }
+
+    /// Checks a right about one session the caller may see.
+    pub(super) async fn authorize_for_session(
+        &self,
+        call: &AdminCall<'_>,
+        action: &str,
+        session: &SessionId,
+        escalation: Option<&EscalationId>,
+    ) -> Result<AdminActor, AppError> {
+        let current = self.find_session(call.caller, session).await?;
+        let shown = (call.show_session)(&current.view());
+        let asked = PrivilegedAction {
+            action,
+            agent: &current.start().agent_id,
+            session: Some((session, shown)),
+            escalation,
+        };
+        self.authorize_admin(call, &asked).await
+    }
+
+    async fn act(
+        &self,
+        call: &AdminCall<'_>,
+        session: &SessionId,
+        actor: AdminActor,
+        request: AdminRequest,
+    ) -> Result<SessionReply, AppError> {
+        let command = SessionCommand::Act { actor, request };
+        let runtime = self.runtime_for(call.caller);
+        let reply = runtime.submit_to_session(session, command).await;
+        let reply = reply.map_err(|error| submit_error(error, ResourceKind::Session))?;
+        Ok(reply?)
+    }
+
+    /// Waits until the last turn of this cause is over, if there is one.
+    async fn wait_for_cause(
+        &self,
+        session: &SessionId,
+        is_cause: impl Fn(&TurnCause) -> bool,
+    ) -> Result<(), AppError> {
+        let runtime = self.runtime();
+        let queued = |body: &Body| matches!(body, Body::TurnQueued { cause } if is_cause(cause));
+        let events = runtime
+            .newest_session_events(session, |event| {
+                queued(&event.event.body)
+                    || matches!(event.event.body, Body::EscalationResolved { .. })
+            })
+            .await?;
+        let turn = events.iter().rev().find(|event| queued(&event.event.body));
+        if let Some(turn) = turn.and_then(|event| event.event.turn) {
+            let until = Instant::now() + TURN_WAIT;
+            runtime.wait_for_turn(session, turn, until).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! Who an admin is and what they may do. The only place that grants a privileged operation over the API:
+//! `resolveActor`, then `can`, by the rules of the session's agent (Z-143 to Z-149).
+
+use super::submit_error;
+use crate::app::App;
+use crate::error::{AppError, ResourceKind};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_access::Identity;
+use tandem_record::conversation::{
+    AdminActor, AuthorizationDecision, CodeCall, CodeOutcome, SessionCommand, SessionView,
+};
+use tandem_record::{AgentId, EffectId, EscalationId, Object, SessionId};
+use tandem_runtime::conversation::{
+    AdminAuthSpec, AdminSignals, AgentSpec, AuthzDenial, CallContext, KeySignal, ResolvedActor,
+    allows, authorize,
+};
+
+/// The header of the token that rules written as data look for.
+const TOKEN_HEADER: &str = "x-admin-token";
+const CHANNEL: &str = "ui_api";
+
+/// A call of an admin as an entry point received it.
+pub struct AdminCall<'a> {
+    pub caller: &'a Identity,
+    /// All headers of the request, by their names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// How a session is shown to the rules of an agent: like to any reader.
+    pub show_session: fn(&SessionView) -> Value,
+}
+
+/// What an admin wants to do, and to what.
+pub(super) struct PrivilegedAction<'a> {
+    pub(super) action: &'a str,
+    pub(super) agent: &'a AgentId,
+    /// The session it is about, as readers see it.
+    pub(super) session: Option<(&'a SessionId, Value)>,
+    pub(super) escalation: Option<&'a EscalationId>,
+}
+
+impl App {
+    /// Resolves the actor and checks the right. The answer is in the session's log before anything follows
+    /// from it.
+    pub(super) async fn authorize_admin(
+        &self,
+        call: &AdminCall<'_>,
+        asked: &PrivilegedAction<'_>,
+    ) -> Result<AdminActor, AppError> {
+        let decided = self.decide_right(call, asked).await;
+        let (decision, answer) = match decided {
+            Ok(actor) => {
+                let actor = actor.recorded();
+                (recorded(asked, Some(actor.clone()), None), Ok(actor))
+            }
+            Err((actor, denial)) => {
+                let actor = actor.map(|actor| actor.recorded());
+                (recorded(asked, actor, Some(denial)), Err(denial))
+            }
+        };
+        let decision = AuthorizationDecision {
+            signal: match decision.actor {
+                Some(_) => None,
+                None => signals(call).digest(),
+            },
+            ..decision
+        };
+        self.record_right(call, asked, decision).await?;
+        answer.map_err(AppError::AdminDenied)
+    }
+
+    /// The answer without recording it.
+    async fn decide_right(
+        &self,
+        call: &AdminCall<'_>,
+        asked: &PrivilegedAction<'_>,
+    ) -> Result<ResolvedActor, (Option<ResolvedActor>, AuthzDenial)> {
+        let agent = self.agent_spec(asked.agent);
+        let auth = agent.as_ref().and_then(|agent| agent.admin_auth.as_ref());
+        if auth == Some(&AdminAuthSpec::Code)
+            && let Some(agent) = &agent
+        {
+            return self.decide_by_code(call, asked, agent).await;
+        }
+        let (roles, scopes) = key_grants(call.caller);
+        let signals = AdminSignals {
+            key: Some(KeySignal {
+                principal: call.caller.principal.as_str(),
+                roles: &roles,
+                scopes: &scopes,
+            }),
+            ..signals(call)
+        };
+        authorize(auth, asked.action, &signals).map_err(|denial| {
+            let known = auth.filter(|_| denial == AuthzDenial::Forbidden);
+            let actor =
+                known.and_then(|auth| tandem_runtime::conversation::resolve_actor(auth, &signals));
+            (actor, denial)
+        })
+    }
+
+    /// The rules are functions of the agent. Whatever they do but answer is a denial.
+    async fn decide_by_code(
+        &self,
+        call: &AdminCall<'_>,
+        asked: &PrivilegedAction<'_>,
+        agent: &Arc<AgentSpec>,
+    ) -> Result<ResolvedActor, (Option<ResolvedActor>, AuthzDenial)> {
+        let request = json!({"request": {"headers": call.headers}});
+        let resolved = self
+            .call_rule(call, asked, agent, "adminAuth.resolveActor", vec![request])
+            .await;
+        let answer = resolved.map_err(|denial| (None, denial))?;
+        let actor = ResolvedActor::from_answer(&answer, CHANNEL);
+        let actor = actor.ok_or((None, AuthzDenial::NoActor))?;
+        let session = asked.session.as_ref().map(|(_, shown)| shown.clone());
+        let args = vec![
+            json!(asked.action),
+            json!(actor),
+            session.unwrap_or_default(),
+        ];
+        match self
+            .call_rule(call, asked, agent, "adminAuth.can", args)
+            .await
+        {
+            Ok(answer) if allows(&answer) => Ok(actor),
+            Ok(Value::Bool(false)) => Err((Some(actor), AuthzDenial::Forbidden)),
+            Ok(_) => Err((Some(actor), AuthzDenial::Error)),
+            Err(denial) => Err((Some(actor), denial)),
+        }
+    }
+
+    async fn call_rule(
+        &self,
+        call: &AdminCall<'_>,
+        asked: &PrivilegedAction<'_>,
+        agent: &Arc<AgentSpec>,
+        path: &str,
+        args: Vec<Value>,
+    ) -> Result<Value, AuthzDenial> {
+        let Some(conversations) = self.runtime().conversations() else {
+            return Err(AuthzDenial::NoAuthConfig);
+        };
+        let context = CallContext {
+            tenant: call.caller.tenant.clone(),
+            agent: asked.agent.clone(),
+            session: asked.session.as_ref().map(|(id, _)| (*id).clone()),
+            key: EffectId::new(uuid::Uuid::new_v4().to_string()),
+            data: Object::new(),
+            kv: BTreeMap::new(),
+            actor: None,
+            now: self.now(),
+        };
+        let code = CodeCall {
+            path: path.to_owned(),
+            args,
+            timeout_ms: agent.timeouts.hook_ms,
+        };
+        let CodeOutcome { value, error, .. } =
+            conversations.agents().call_code(&code, &context).await;
+        match error {
+            Some(error) if error.code == "timeout" => Err(AuthzDenial::Timeout),
+            Some(_) => Err(AuthzDenial::Error),
+            None => Ok(value.unwrap_or_default()),
+        }
+    }
+
+    /// Writes the answer to the session's log, or to the audit log where there is no session.
+    async fn record_right(
+        &self,
+        call: &AdminCall<'_>,
+        asked: &PrivilegedAction<'_>,
+        decision: AuthorizationDecision,
+    ) -> Result<(), AppError> {
+        let Some((session, _)) = &asked.session else {
+            let name = match decision.granted {
+                true => "admin.authz.granted",
+                false => "admin.authz.denied",
+            };
+            let details = match json!(decision) {
+                Value::Object(fields) => fields,
+                _ => Object::new(),
+            };
+            let runtime = self.runtime_for(call.caller);
+            let tenant = Some(&call.caller.tenant);
+            runtime
+                .record_audit_entry(tenant, name, asked.agent.as_str(), details)
+                .await?;
+            return Ok(());
+        };
+        let command = SessionCommand::RecordAuthorization(Box::new(decision));
+        let recorded = self.runtime().submit_to_session(session, command).await;
+        let recorded = recorded.map_err(|error| submit_error(error, ResourceKind::Session))?;
+        recorded.map_err(AppError::from)?;
+        Ok(())
+    }
+
+    pub(super) fn agent_spec(&self, agent: &AgentId) -> Option<Arc<AgentSpec>> {
+        self.runtime().conversations()?.agents().agent(agent)
+    }
+}
+
+fn signals<'a>(call: &'a AdminCall<'_>) -> AdminSignals<'a> {
+    AdminSignals {
+        token: call.headers.get(TOKEN_HEADER).map(String::as_str),
+        chat: None,
+        key: None,
+    }
+}
+
+/// The roles and scopes of the caller's key.
+fn key_grants(caller: &Identity) -> (Vec<String>, Vec<String>) {
+    let scopes = caller.scopes.iter().map(|scope| scope.as_str().to_owned());
+    (caller.roles.to_vec(), scopes.collect())
+}
+
+fn recorded(
+    asked: &PrivilegedAction<'_>,
+    actor: Option<AdminActor>,
+    denial: Option<AuthzDenial>,
+) -> AuthorizationDecision {
+    let reason = denial.map(|denial| json!(denial));
+    AuthorizationDecision {
+        granted: denial.is_none(),
+        action: asked.action.to_owned(),
+        actor,
+        signal: None,
+        escalation_id: asked.escalation.cloned(),
+        reason: reason.and_then(|reason| reason.as_str().map(str::to_owned)),
+        adapter: CHANNEL.to_owned(),
+    }
+}

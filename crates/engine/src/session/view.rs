@@ -1,0 +1,33 @@
+//! A session as readers see it.
+
+use super::state::ChatSession;
+use tandem_record::conversation::{ActiveFlowView, HitlView, SessionView};
+
+impl ChatSession {
+    pub fn view(&self) -> SessionView {
+        let flow = self.flow.as_ref().map(|flow| ActiveFlowView {
+            flow_id: flow.flow.clone(),
+            flow_run_id: flow.run.clone(),
+            is_paused: flow.pause.is_some(),
+            paused_on: flow.pause.as_ref().map(|pause| pause.name().to_owned()),
+            deadline: flow.pause.as_ref().and_then(|pause| pause.deadline()),
+            answers: flow.answers.clone(),
+        });
+        SessionView {
+            id: self.start.session_id.clone(),
+            agent_id: self.start.agent_id.clone(),
+            user_id: self.start.user.id.clone(),
+            user_external_id: self.start.user.external_user_id.clone(),
+            started_at: self.started_at,
+            last_active_at: self.last_active_at,
+            ended_at: self.ended.map(|(at, _)| at),
+            message_count: self.message_count,
+            hitl: HitlView {
+                mode: self.hitl_mode().map(str::to_owned),
+                escalation_id: self.attached_escalation().map(|e| e.id.clone()),
+                pending_since: self.pending_since,
+            },
+            flow,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Performs the work that sessions request, and records how it ended.
+
+use super::agent_host::{AgentHost, CallContext, ModelRequest, SendError};
+use super::session_machine::SessionMachine;
+use crate::leases::LeasedEffect;
+use crate::machine_driver::MachineDriver;
+use crate::runtime::Runtime;
+use std::sync::Arc;
+use tandem_engine::session::ChatSession;
+use tandem_record::EffectId;
+use tandem_record::conversation::{
+    CodeError, SendRequest, SessionCommand, SessionWork, WorkOutcome,
+};
+use tandem_store::Fault;
+
+/// Attempts to send a text before it is given up (Z-199).
+const MAX_SEND_ATTEMPTS: u32 = 8;
+/// Pause after the first failed attempt; it doubles with each further one.
+const SEND_RETRY_MS: u64 = 500;
+/// Functions that decide about a turn.
+const HOOKS: [&str; 3] = ["beforeLLM", "beforeResponse", "onResponse"];
+
+/// What performing a piece of work gave.
+pub enum SessionOutcome {
+    Done(WorkOutcome),
+    /// The transport could not take the text now.
+    SendAgain(SendError),
+}
+
+impl Runtime {
+    pub(super) async fn perform_session_work(
+        &self,
+        driver: &MachineDriver<SessionMachine>,
+        work: &LeasedEffect<SessionWork>,
+    ) -> Result<SessionOutcome, Fault> {
+        if let SessionWork::Continue = work.effect.kind {
+            return Ok(SessionOutcome::Done(WorkOutcome::Continue));
+        }
+        let machine = self.read_machine(driver, &work.stream).await?;
+        let session = machine.as_ref().and_then(SessionMachine::session);
+        let Some(session) = session else {
+            let message = format!("{} is gone", work.stream);
+            return Err(Fault::permanent("not_found", message));
+        };
+        let context = self.call_context(session, &work.effect.id);
+        let agents = &driver.settings.agents;
+        let crash = &self.inner.crash;
+        let outcome = match &work.effect.kind {
+            SessionWork::Continue => WorkOutcome::Continue,
+            SessionWork::Code(call) => {
+                let done = agents.call_code(call, &context).await;
+                if HOOKS.contains(&call.path.as_str()) {
+                    crash.reach("after_hook");
+                }
+                WorkOutcome::Code(done)
+            }
+            SessionWork::Tool { name, args } => {
+                let done = agents.call_tool(name, args, &context).await;
+                crash.reach("after_tool_call");
+                WorkOutcome::Tool(done)
+            }
+            SessionWork::Model {
+                purpose,
+                messages,
+                tools,
+            } => {
+                let request = ModelRequest {
+                    purpose: *purpose,
+                    messages: messages.clone(),
+                    tools: tools.clone(),
+                };
+                let stream = work.stream.clone();
+                let pieces = move |piece: &str| self.inner.pieces.publish(&stream, piece);
+                WorkOutcome::Model(agents.call_model(&request, &context, &pieces).await)
+            }
+            SessionWork::Send(request) => return Ok(self.send(&**agents, request, &context).await),
+        };
+        Ok(SessionOutcome::Done(self.without_secrets(outcome)))
+    }
+
+    async fn send(
+        &self,
+        agents: &dyn AgentHost,
+        request: &SendRequest,
+        context: &CallContext,
+    ) -> SessionOutcome {
+        self.inner.crash.reach("before_send");
+        let sent = agents.send(request, &context.key, context).await;
+        match sent {
+            Ok(id) => {
+                self.inner.crash.reach("after_send");
+                SessionOutcome::Done(WorkOutcome::Sent(Ok(id)))
+            }
+            Err(error) if error.is_transient && request.attempts + 1 < MAX_SEND_ATTEMPTS => {
+                SessionOutcome::SendAgain(error)
+            }
+            Err(error) => SessionOutcome::Done(WorkOutcome::Sent(Err(CodeError {
+                code: "failed".to_owned(),
+                message: error.message,
+            }))),
+        }
+    }
+
+    pub(super) async fn record_session_work(
+        &self,
+        driver: &Arc<MachineDriver<SessionMachine>>,
+        work: &LeasedEffect<SessionWork>,
+        outcome: &SessionOutcome,
+    ) -> Result<(), Fault> {
+        let outcome = match (outcome, &work.effect.kind) {
+            (SessionOutcome::Done(outcome), _) => outcome.clone(),
+            (SessionOutcome::SendAgain(_), SessionWork::Send(request)) => {
+                let pause = SEND_RETRY_MS << request.attempts.min(10);
+                let again = SessionWork::Send(SendRequest {
+                    attempts: request.attempts + 1,
+                    ..request.clone()
+                });
+                let at = self.clock().now().plus_ms(pause);
+                return self
+                    .reschedule_effect::<SessionMachine>(work, again, at)
+                    .await;
+            }
+            (SessionOutcome::SendAgain(_), _) => return self.remove_outbox_entry(work).await,
+        };
+        let command = SessionCommand::FinishWork {
+            effect: work.effect.id.clone(),
+            outcome: Box::new(outcome),
+        };
+        self.submit_effect_result(work, driver, &work.stream, command)
+            .await
+    }
+
+    /// What a call for the session knows of it.
+    pub(super) fn call_context(&self, session: &ChatSession, key: &EffectId) -> CallContext {
+        let start = session.start();
+        CallContext {
+            tenant: start.owner.tenant.clone(),
+            agent: start.agent_id.clone(),
+            session: Some(start.session_id.clone()),
+            key: key.clone(),
+            data: session.turn_context(),
+            kv: session.all_keys(),
+            actor: session.acting_admin().cloned(),
+            now: self.clock().now(),
+        }
+    }
+
+    /// Results of the outside go through the redactor before anything is decided on them: a flow and its
+    /// journal see the same.
+    fn without_secrets(&self, mut outcome: WorkOutcome) -> WorkOutcome {
+        let redactor = &self.inner.config.redactor;
+        match &mut outcome {
+            WorkOutcome::Code(done) | WorkOutcome::Tool(done) => {
+                for value in done
+                    .value
+                    .iter_mut()
+                    .chain(done.kv.iter_mut().flat_map(|(_, v)| v))
+                {
+                    redactor.redact_value(value);
+                }
+                let texts = done.side_messages.iter_mut().map(|m| &mut m.text);
+                for text in texts.chain(done.error.iter_mut().map(|e| &mut e.message)) {
+                    self.redact_in_place(text);
+                }
+            }
+            WorkOutcome::Model(Ok(answer)) => {
+                answer
+                    .text
+                    .iter_mut()
+                    .for_each(|text| self.redact_in_place(text));
+                let args = answer.tool_calls.iter_mut().map(|call| &mut call.args);
+                for value in answer.structured.iter_mut().chain(args) {
+                    redactor.redact_value(value);
+                }
+            }
+            WorkOutcome::Model(Err(error)) | WorkOutcome::Sent(Err(error)) => {
+                self.redact_in_place(&mut error.message);
+            }
+            WorkOutcome::Sent(Ok(_)) | WorkOutcome::Continue => {}
+        }
+        outcome
+    }
+
+    pub(super) fn redact_in_place(&self, text: &mut String) {
+        if let Some(redacted) = self.inner.config.redactor.redact_text(text) {
+            *text = redacted;
+        }
+    }
+}
