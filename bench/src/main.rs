@@ -68,6 +68,11 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     }
     if options.only == Some(Only::Cost) {
         report_cost(&mut report, &scenario::cost::measure(options).await?);
+        let directory = options.directory()?;
+        let server = Server::start(&options.binary, directory.path()).await?;
+        let (_, commits, noop) = noop_runs(&server, options).await?;
+        server.stop().await?;
+        report_creates(&mut report, &commits, &noop);
         report.print();
         return Ok(());
     }
@@ -88,12 +93,9 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         .row("resident when idle", format!("{:.1} MB", start.idle_mb))
         .check(Target::Below(60.0, "MB"), start.idle_mb);
 
-    let stored = scenario::runs::stored("bench-noop", options).await?;
-    let mut commits = Commits::default();
     let directory = options.directory()?;
     let server = Server::start(&options.binary, directory.path()).await?;
-    let beside = Some((&mut commits, &stored));
-    let noop = scenario::runs::measure(&server, "bench-noop", 64, beside, options).await?;
+    let (stored, commits, noop) = noop_runs(&server, options).await?;
     let alone = scenario::runs::latency_alone(&server, "bench-noop", options).await?;
     let reference = ReferenceRates::measure(&stored, &noop.exchange, options).await?;
     report_noop(&mut report, &stored, &commits, &reference, &noop, alone);
@@ -199,6 +201,15 @@ fn report_neighbour(report: &mut Report, neighbour: &Neighbour) {
     );
 }
 
+/// No-op runs at 64 in flight, in turns with bare commits of the same rows.
+async fn noop_runs(server: &Server, options: &Options) -> Result<(Stored, Commits, Runs), Failure> {
+    let stored = scenario::runs::stored("bench-noop", options).await?;
+    let mut commits = Commits::default();
+    let beside = Some((&mut commits, &stored));
+    let noop = scenario::runs::measure(server, "bench-noop", 64, beside, options).await?;
+    Ok((stored, commits, noop))
+}
+
 fn report_noop(
     report: &mut Report,
     stored: &Stored,
@@ -239,6 +250,17 @@ fn report_noop(
         "  beside bare HTTP",
         percent(noop.per_second / reference.echo),
     );
+    report_creates(report, commits, noop);
+    report
+        .row("  create p50, p99 (one at a time)", alone.to_string())
+        .check(
+            Target::Below(10.0, "× one commit (p99)"),
+            alone.p99_ms / single.p50_ms,
+        );
+}
+
+/// How long creates take, beside the bare commit loop with as many callers.
+fn report_creates(report: &mut Report, commits: &Commits, noop: &Runs) {
     report
         .row("  create p50, p99 (64 in flight)", noop.latency.to_string())
         .check(
@@ -246,16 +268,13 @@ fn report_noop(
             noop.p99_in_commits,
         );
     report
-        .row("    the bare commit loop", grouped.to_string())
+        .row(
+            "    the bare commit loop",
+            commits.latency_grouped().to_string(),
+        )
         .check(
             Target::Below(2.0, "× bare commits (p99)"),
             noop.p99_of_grouped,
-        );
-    report
-        .row("  create p50, p99 (one at a time)", alone.to_string())
-        .check(
-            Target::Below(10.0, "× one commit (p99)"),
-            alone.p99_ms / single.p50_ms,
         );
 }
 

@@ -30,7 +30,8 @@ pub(crate) enum Only {
     Past,
     /// A tenant beside an attacking one.
     Neighbour,
-    /// Approvals, small reads, a page of events and memory after many runs.
+    /// Every goal for the cost of a request: approvals, small reads, a page of events, memory after many
+    /// runs, and creates beside bare commits.
     Cost,
 }
 

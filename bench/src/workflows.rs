@@ -35,7 +35,7 @@ const HISTORY_ITERATIONS: u64 = 2_000;
 /// Calls the given address, and waits.
 pub(crate) const HANGING: &str = "bench-hang";
 /// A parent, and a child that does nothing.
-pub(crate) const PARENT_AND_CHILD: &str = "bench-family";
+pub(crate) const PARENT_AND_CHILD: &str = "bench-parent-and-child";
 
 /// A run of about a thousand events without memory.
 pub(crate) const LONG_LOG: &str = "bench-long-log";

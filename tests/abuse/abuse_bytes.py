@@ -287,11 +287,11 @@ def check_number_of_descendant_runs_is_bounded(binary):
         run = attacked.host.create("level6")
         attacked.host.ended(run, 60)
         attacked.other_workflow_completes()
-        eventually(lambda: not attacked.host.listed("status=running"), 60, "the family ended")
+        eventually(lambda: not attacked.host.listed("status=running"), 60, "all runs of the tree ended")
         rows = [row for status in ("completed", "failed", "cancelled")
                 for row in attacked.host.listed(f"status={status}")]
-        family = [row for row in rows if row["workflowId"].startswith("level")]
-        assert 8 < len(family) <= 301, len(family)
-        failed = [row["runId"] for row in family if row["status"] == "failed"]
+        tree = [row for row in rows if row["workflowId"].startswith("level")]
+        assert 8 < len(tree) <= 301, len(tree)
+        failed = [row["runId"] for row in tree if row["status"] == "failed"]
         codes = {attacked.host.run(run)["error"]["code"] for run in failed}
         assert "descendants_exceeded" in codes, codes

@@ -45,15 +45,15 @@ def load(host, acknowledged):
         while not stop.is_set():
             acknowledged.append(host.create("quick"))
 
-    crew = [threading.Thread(target=work, daemon=True) for _ in range(WRITERS)]
-    for one in crew:
+    writers = [threading.Thread(target=work, daemon=True) for _ in range(WRITERS)]
+    for one in writers:
         one.start()
     try:
         eventually(lambda: len(acknowledged) >= BEFORE, 60, "load")
         yield
     finally:
         stop.set()
-        for one in crew:
+        for one in writers:
             one.join(30)
 
 

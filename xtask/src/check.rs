@@ -26,7 +26,7 @@ pub(crate) fn test(arguments: &[String]) -> Outcome {
     run(command.args(arguments))
 }
 
-pub(crate) fn nextest_is_installed() -> bool {
+fn nextest_is_installed() -> bool {
     Command::new("cargo-nextest")
         .args(["nextest", "--version"])
         .stdin(Stdio::null())

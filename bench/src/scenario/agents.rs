@@ -119,7 +119,7 @@ async fn settled(server: &Server, live: usize) -> Result<(), Failure> {
     let began = Instant::now();
     while counter(server, "openwop_run_active").await? < live as f64 {
         if began.elapsed() > TIMEOUT {
-            return Err("the families are not all there".into());
+            return Err("not all child runs exist".into());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

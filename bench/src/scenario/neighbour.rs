@@ -155,7 +155,7 @@ async fn parents_and_children(server: &Server, span: Duration) -> Result<Vec<Dur
                 break;
             }
             if sent_at.elapsed() > TIMEOUT {
-                return Err(format!("the family {run} is {status:?} after a minute").into());
+                return Err(format!("the parent run {run} is {status:?} after a minute").into());
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

@@ -57,7 +57,7 @@ pub enum KeyError {
     #[error("the secret is too short: at least {MIN_SECRET_BYTES} characters are needed")]
     WeakSecret,
     #[error(
-        "the secret cannot travel in a header: at most {MAX_CREDENTIAL_BYTES} visible ASCII \
+        "the secret cannot be sent in a header: at most {MAX_CREDENTIAL_BYTES} visible ASCII \
          characters without spaces"
     )]
     UnusableSecret,

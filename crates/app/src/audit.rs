@@ -19,7 +19,7 @@ impl App {
         Ok(self.inner.audit_signer.verify(from, to).await?)
     }
 
-    /// The whole log, sealed up to its end. Entries of other tenants are told by their hash alone.
+    /// The whole log, sealed up to its end. Entries of other tenants are represented by their hashes.
     pub async fn export_audit(&self, caller: &Identity) -> Result<Export, AppError> {
         caller.require_scope(Scope::AuditRead)?;
         self.check_tenant_wide(caller, TenantResource::AuditLog)?;

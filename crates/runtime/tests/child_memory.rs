@@ -129,7 +129,7 @@ async fn later_supervisor_iterations_read_what_a_worker_wrote() {
     host.register(wf("reader").node("r", MEMORY, get())).await;
     let next = |worker: &str| json!({"kind": "next-worker", "nextWorkerIds": [worker]});
     let plan = json!([next("writer"), next("reader"), next("reader")]);
-    let supervisor = wf("conformance-crew")
+    let supervisor = wf("conformance-supervised")
         .node(
             "lead",
             "core.orchestrator.supervisor",
@@ -138,7 +138,7 @@ async fn later_supervisor_iterations_read_what_a_worker_wrote() {
         .node("send", "core.dispatch", json!({}))
         .path("lead send lead");
     host.register(supervisor).await;
-    let run = host.create("conformance-crew", json!({})).await;
+    let run = host.create("conformance-supervised", json!({})).await;
     assert_eq!(host.ended(&run).await, RunStatus::Completed);
     let workers = children(&host.log(&run).await);
     assert_eq!(workers.len(), 3);
@@ -193,9 +193,9 @@ async fn before_version_five_a_workers_writes_are_visible_in_the_same_iteration(
         host.register(wf("writer").node("w", MEMORY, put("left")))
             .await;
         host.register(wf("reader").node("r", MEMORY, get())).await;
-        let supervisor = supervised("conformance-crew", &["writer", "reader"], dispatch);
+        let supervisor = supervised("conformance-supervised", &["writer", "reader"], dispatch);
         host.register(supervisor).await;
-        let run = host.create("conformance-crew", json!({})).await;
+        let run = host.create("conformance-supervised", json!({})).await;
         assert_eq!(
             values_read(&host, &run).await,
             expected,

@@ -107,8 +107,8 @@ async fn concurrent_forks_leave_the_newest_write_in_memory() {
     host.register(parent).await;
     // Many parents at once, each in its own scope.
     let mut parents = Vec::new();
-    for family in 0..25 {
-        let scope = format!("family-{family}");
+    for tree in 0..25 {
+        let scope = format!("tree-{tree}");
         parents.push((create(&host, "parent", &scope).await, scope));
     }
     for (run, scope) in parents {

@@ -37,16 +37,10 @@ impl Options {
     }
 
     /// How many mutants each package gets, in proportion to its share.
-    pub(super) fn counts<'a>(
-        &self,
-        shares: &[(&'a str, usize)],
-    ) -> impl Iterator<Item = (&'a str, usize)> {
-        let whole: usize = shares.iter().map(|(_, share)| share).sum();
-        let count = self.count;
-        let counts = shares
-            .iter()
-            .map(move |(package, share)| (*package, (count * share).div_ceil(whole)));
-        counts.collect::<Vec<_>>().into_iter()
+    pub(super) fn counts(&self, shares: Vec<usize>) -> Vec<usize> {
+        let whole: usize = shares.iter().sum();
+        let count = |share: usize| (self.count * share).div_ceil(whole);
+        shares.into_iter().map(count).collect()
     }
 
     pub(super) fn admits(&self, mutant: &Mutant) -> bool {

@@ -32,7 +32,8 @@ impl Fate {
 
 #[derive(Default)]
 pub(super) struct Report {
-    tested: Vec<(Mutant, Fate)>,
+    /// By key. A later test of the same mutant replaces the earlier one.
+    tested: BTreeMap<String, (Mutant, Fate)>,
 }
 
 impl Report {
@@ -48,13 +49,20 @@ impl Report {
         for mutant in chosen {
             let fate = fates.get(mutant.name.as_str());
             let fate = fate.ok_or_else(|| format!("{} was not tested", mutant.name))?;
-            self.tested.push((mutant.clone(), *fate));
+            self.tested
+                .insert(mutant.key.clone(), (mutant.clone(), *fate));
         }
         Ok(())
     }
 
+    /// Whether no test noticed it.
+    pub(super) fn is_missed(&self, mutant: &Mutant) -> bool {
+        let tested = self.tested.get(&mutant.key);
+        tested.is_some_and(|(_, fate)| *fate == Fate::Missed)
+    }
+
     fn with_fate(&self, fate: Fate) -> impl Iterator<Item = &Mutant> {
-        let tested = self.tested.iter();
+        let tested = self.tested.values();
         tested
             .filter(move |(_, its)| *its == fate)
             .map(|(mutant, _)| mutant)

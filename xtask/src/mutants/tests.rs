@@ -3,7 +3,7 @@
 use super::options::Options;
 use super::report::Report;
 use super::sample::{Mutant, choose, config, diff, identify};
-use super::{SHARES, accepted};
+use super::{PACKAGES, accepted};
 use serde_json::json;
 
 fn names(lines: std::ops::Range<usize>) -> Vec<String> {
@@ -70,11 +70,8 @@ fn diff_adds_the_lines_of_the_mutants() {
 #[test]
 fn count_is_shared_in_proportion() {
     let counts = |arguments| {
-        options(arguments)
-            .unwrap()
-            .counts(&SHARES)
-            .map(|(_, count)| count)
-            .collect::<Vec<_>>()
+        let shares = PACKAGES.iter().map(|package| package.share).collect();
+        options(arguments).unwrap().counts(shares)
     };
     assert_eq!(counts(&[]), [220, 80]);
     assert_eq!(counts(&["--count", "30"]), [22, 8]);
@@ -109,6 +106,19 @@ fn missed_mutant_must_be_accepted_and_caught_one_must_not() {
     );
     let untested = Report::default().add(&mutants, &json!({"outcomes": []}));
     assert!(untested.unwrap_err().ends_with("was not tested"));
+}
+
+#[test]
+fn second_test_of_a_mutant_replaces_the_first() {
+    let mutants = identified(&names(0..1));
+    let outcomes = |summary: &str| json!({"outcomes": [{"scenario": {"Mutant": {"name": mutants[0].name}}, "summary": summary}]});
+    let mut report = Report::default();
+    report.add(&mutants, &outcomes("MissedMutant")).unwrap();
+    assert!(report.is_missed(&mutants[0]));
+    report.add(&mutants, &outcomes("CaughtMutant")).unwrap();
+    assert!(!report.is_missed(&mutants[0]));
+    let nothing = accepted::parse("").unwrap();
+    assert_eq!(report.conclude(&nothing), Ok(()));
 }
 
 #[test]

@@ -74,10 +74,10 @@ impl From<ForbiddenReason> for Problem {
                     "Parked work is shown to keys that are bound to no workspace."
                 }
                 TenantResource::Storage => {
-                    "What takes room is told to keys that are bound to no workspace."
+                    "Storage use is shown to keys that are bound to no workspace."
                 }
                 TenantResource::AuditLog => {
-                    "The audit log is handed to keys that are bound to no workspace."
+                    "The audit log is shown to keys that are bound to no workspace."
                 }
             }),
             ForbiddenReason::WorkflowOfTenant => {

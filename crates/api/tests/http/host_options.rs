@@ -68,7 +68,7 @@ async fn conformance_types_need_prefix_or_role_to_register_and_run() {
     let server = TestServer::new().await;
     let tester = tester(&server).await;
     let mut hooked = supervised(json!([{"kind": "terminate", "reason": "done"}]));
-    hooked["id"] = json!("crew");
+    hooked["id"] = json!("supervised");
     let acting = chain("acting", &[mock(json!({"mockReasoning": true}))]);
     for (document, type_id, node) in [
         (acting, MOCK, "act"),

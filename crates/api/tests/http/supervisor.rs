@@ -9,7 +9,7 @@ pub(crate) fn supervised(plan: Value) -> Value {
         "position": {"x": 0, "y": 0}, "config": {"mockDispatchPlan": plan}, "inputs": {}});
     let send = json!({"id": "send", "typeId": "core.dispatch", "name": "send",
         "position": {"x": 0, "y": 0}, "config": {}, "inputs": {}});
-    let mut document = chain("conformance-crew", &[lead, send]);
+    let mut document = chain("conformance-supervised", &[lead, send]);
     let back = json!({"id": "back", "sourceNodeId": "send", "targetNodeId": "lead"});
     document["edges"].as_array_mut().unwrap().push(back);
     document
@@ -17,9 +17,9 @@ pub(crate) fn supervised(plan: Value) -> Value {
 
 pub(crate) async fn started(server: &TestServer, plan: Value) -> String {
     server.register("worker", &[hour("nap")]).await;
-    let path = "/v1/host/tandem/workflows/conformance-crew";
+    let path = "/v1/host/tandem/workflows/conformance-supervised";
     server.put(path, supervised(plan)).await.ok(201);
-    server.create("conformance-crew").await
+    server.create("conformance-supervised").await
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn run_page_shows_decisions_handoffs_and_run_tree() {
     let below = page(&server, &cookie, &format!("/console/runs/{child}"))
         .await
         .text;
-    assert!(below.contains("Related runs") && below.contains("conformance-crew"));
+    assert!(below.contains("Related runs") && below.contains("conformance-supervised"));
     assert!(!below.contains("Decisions"), "a worker supervises nobody");
 }
 
@@ -59,9 +59,9 @@ async fn run_page_shows_verifier_and_verdict() {
         "agentId": "core.critic", "criteria": ["short"],
         "mockVerdicts": [{"verdict": "revise", "criteria": ["short"], "feedback": "Shorter."}, "fail"],
     });
-    let path = "/v1/host/tandem/workflows/conformance-crew";
+    let path = "/v1/host/tandem/workflows/conformance-supervised";
     server.put(path, document).await.ok(201);
-    let run = server.create("conformance-crew").await;
+    let run = server.create("conformance-supervised").await;
     let ended = server.get(&format!("/v1/runs/{run}")).await.json();
     assert_eq!(ended["status"], "failed");
     assert_eq!(ended["error"]["code"], "verification_failed");
@@ -234,7 +234,7 @@ async fn parent_run_shows_interrupt_of_its_worker() {
 #[tokio::test]
 async fn null_setting_is_refused_with_its_path() {
     let server = TestServer::new().await;
-    let path = "/v1/host/tandem/workflows/conformance-crew";
+    let path = "/v1/host/tandem/workflows/conformance-supervised";
     let end = json!([{"kind": "terminate", "reason": "done"}]);
     let mut document = supervised(end);
     document["nodes"][1]["config"]["iterationCap"] = Value::Null;
@@ -263,7 +263,7 @@ async fn low_confidence_decision_is_accepted_by_bare_value() {
 fn workflow_with_decision(decision: &Value) -> Value {
     let lead = json!({"id": "lead", "typeId": "core.orchestrator.supervisor", "config": {}});
     let send = json!({"id": "send", "typeId": "core.dispatch", "config": {}});
-    let mut document = chain("crew", &[lead, send]);
+    let mut document = chain("supervised", &[lead, send]);
     document["nodes"][0]["inputs"] = json!({"decision": {"type": "static", "value": decision}});
     document
 }
@@ -280,12 +280,12 @@ async fn production_supervisor_executes_only_given_decisions() {
     for (decision, status) in table {
         let server = TestServer::new().await;
         server.register("worker", &[hour("nap")]).await;
-        let path = "/v1/host/tandem/workflows/crew";
+        let path = "/v1/host/tandem/workflows/supervised";
         server
             .put(path, workflow_with_decision(&decision))
             .await
             .ok(201);
-        let run = server.create("crew").await;
+        let run = server.create("supervised").await;
         let shown = server.get(&format!("/v1/runs/{run}")).await.ok(200);
         assert_eq!(shown["status"], status, "{decision}");
         assert!(shown["childRuns"].is_null(), "{decision}");

@@ -70,27 +70,29 @@ impl WebhookSender for RecordingWebhookSender {
         Ok("answered 200".to_owned())
     }
 
-    async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
-        let intent = LinkIntent::of(asked.may_answer);
+    async fn announce(&self, announcement: &Announcement<'_>) -> Result<String, String> {
+        let intent = LinkIntent::of(announcement.may_answer);
         let claims = LinkClaims::for_interrupt(
-            asked.run,
-            asked.question,
+            announcement.run,
+            announcement.question,
             intent,
-            asked.issued_to,
-            asked.sent_at,
+            announcement.issued_to,
+            announcement.sent_at,
         );
         let body = callback::body(&CallbackNotification {
-            run: asked.run,
-            workflow: asked.workflow,
-            parent_and_root: asked.parent_and_root,
-            question: asked.question,
+            run: announcement.run,
+            workflow: announcement.workflow,
+            parent_and_root: announcement.parent_and_root,
+            question: announcement.question,
             link: &SignedLink {
                 token: signer().sign(&claims),
                 expires_at: claims.expires_at,
             },
             base: "",
         });
-        self.announced.lock().push((asked.url.to_owned(), body));
+        self.announced
+            .lock()
+            .push((announcement.url.to_owned(), body));
         Ok("answered 200".to_owned())
     }
 }

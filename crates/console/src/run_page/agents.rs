@@ -66,8 +66,8 @@ pub struct RunTreeView {
 pub(super) fn panel(view: &RunPageView) -> Markup {
     html! {
         @if view.supervised {
-            section.panel.crew aria-labelledby="crew-title" {
-                div.panel-head { h2 #crew-title { "Decisions" } }
+            section.panel.agents aria-labelledby="agents-title" {
+                div.panel-head { h2 #agents-title { "Decisions" } }
                 (part(view))
             }
         }
@@ -77,7 +77,7 @@ pub(super) fn panel(view: &RunPageView) -> Markup {
 pub(super) fn part(view: &RunPageView) -> Markup {
     html! {
         @if view.supervised {
-            div data-part="crew" {
+            div data-part="agents" {
                 @if view.agents.iterations.is_empty() {
                     p.empty { "No decision yet." }
                 }
@@ -167,7 +167,7 @@ pub(super) fn run_tree(view: &RunPageView) -> Markup {
         @if let Some(root) = &view.run_tree {
             details.panel open {
                 summary.panel-head { h2 { "Related runs" } }
-                ul.family { (run_tree_node(root)) }
+                ul.run-tree { (run_tree_node(root)) }
             }
         }
     }

@@ -7,6 +7,9 @@ use tandem_record::{ErrorInfo, MemoryEntry, Object, Seq, Timestamp};
 
 const HOUR_MS: u64 = 3_600_000;
 
+#[cfg(test)]
+mod tests;
+
 /// The memory operation of a fixture. Each stores its results in variables of fixed names.
 #[derive(Debug)]
 pub(crate) enum MemoryHook {

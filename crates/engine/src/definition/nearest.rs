@@ -41,6 +41,8 @@ mod tests {
             ("timeoutMS", Some("timeoutMs")),
             ("approvers", None),
             ("", None),
+            // Two letters too many are more than a third of the shorter name.
+            ("abms", None),
         ];
         for (name, meant) in table {
             assert_eq!(nearest(name, names), meant, "{name}");

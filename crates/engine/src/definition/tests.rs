@@ -254,7 +254,9 @@ fn test_only_types_are_for_conformance_workflows_and_keys() {
         "/nodes/0/typeId",
         json!("conformance.artifact.emit"),
     );
-    assert_eq!(problems(&emits)[0].reason, Some("typeId_refused"));
+    let refused = &problems(&emits)[0];
+    assert_eq!(refused.reason, Some("typeId_refused"));
+    assert_eq!(refused.node.as_ref().map(|node| node.as_str()), Some("a"));
     let named = with(emits.clone(), "/id", json!("conformance-x"));
     assert_eq!(problems(&named), []);
     let role = Permissions {
@@ -395,6 +397,33 @@ fn packs_add_types_but_never_reserved_ones() {
             "{type_id}"
         );
     }
+}
+
+#[test]
+fn types_of_packs_are_those_that_only_packs_provide() {
+    let document = with(sound(), "/nodes/1/typeId", json!("vendor.acme.act"));
+    let permissions = Permissions {
+        packs: AllowedPackTypes::PreviouslyAccepted,
+        ..Permissions::default()
+    };
+    let compiled = Definition::compile(&document, permissions).expect("a definition");
+    assert_eq!(
+        compiled.pack_types().collect::<Vec<_>>(),
+        ["vendor.acme.act"]
+    );
+}
+
+#[test]
+fn secrets_that_test_nodes_echo_are_listed() {
+    let document = with(sound(), "/id", json!("conformance-secrets"));
+    let document = with(
+        document,
+        "/nodes/1/typeId",
+        json!("conformance.secret.echo"),
+    );
+    let document = with(document, "/nodes/1/config", json!({"secretId": "key"}));
+    let compiled = Definition::compile(&document, Permissions::default()).expect("a definition");
+    assert_eq!(compiled.echoed_secrets().collect::<Vec<_>>(), ["key"]);
 }
 
 #[test]

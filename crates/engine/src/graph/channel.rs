@@ -206,7 +206,7 @@ fn charge_fold(
         Some(Value::Array(entries)) if scans => entries.len(),
         _ => 0,
     };
-    // Entries are told apart by a member of theirs.
+    // A member of each entry identifies it.
     let id = match write.reducer {
         "votes" => voter(value),
         "message" => value.get("messageId"),

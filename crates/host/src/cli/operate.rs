@@ -119,10 +119,10 @@ pub(crate) struct ImportRunsArgs {
 #[derive(Args)]
 #[command(
     long_about = "Show what uses space in a store, why, and how to reduce it.\n\n\
-        Reads the file beside a running server, at a bounded cost: the newest 200,000 runs are looked at, \
-        and sizes of tables are told for files up to 2 GiB.\n\n\
-        With --url, or TANDEM_URL and no --store, a server is asked instead. It tells what belongs to the \
-        tenant of the key; sizes of the file are not among it.",
+        Reads the file beside a running server, at a bounded cost: it looks at the newest 200,000 runs, \
+        and computes sizes of tables for files up to 2 GiB.\n\n\
+        With --url, or TANDEM_URL and no --store, a server is queried instead. It shows what belongs to the \
+        tenant of the key, without sizes of the file.",
     after_help = "\
 Examples:
   tandem storage

@@ -91,7 +91,7 @@ impl HttpServer {
     /// Resolves only if serving fails.
     pub(super) async fn ended(&mut self) -> anyhow::Error {
         match (&mut self.serving).await {
-            Ok(()) => anyhow::anyhow!("nobody asked it to"),
+            Ok(()) => anyhow::anyhow!("the server stopped without a request to stop"),
             Err(error) => error.into(),
         }
     }

@@ -151,29 +151,31 @@ impl WebhookSender for HttpWebhookSender {
             .await
     }
 
-    async fn announce(&self, asked: &Announcement<'_>) -> Result<String, String> {
-        let intent = LinkIntent::of(asked.may_answer);
+    async fn announce(&self, announcement: &Announcement<'_>) -> Result<String, String> {
+        let intent = LinkIntent::of(announcement.may_answer);
         let claims = LinkClaims::for_interrupt(
-            asked.run,
-            asked.question,
+            announcement.run,
+            announcement.question,
             intent,
-            asked.issued_to,
-            asked.sent_at,
+            announcement.issued_to,
+            announcement.sent_at,
         );
         let link = project::SignedLink {
             token: self.links.sign(&claims),
             expires_at: claims.expires_at,
         };
         let body = callback::body(&callback::CallbackNotification {
-            run: asked.run,
-            workflow: asked.workflow,
-            parent_and_root: asked.parent_and_root,
-            question: asked.question,
+            run: announcement.run,
+            workflow: announcement.workflow,
+            parent_and_root: announcement.parent_and_root,
+            question: announcement.question,
             link: &link,
             base: &self.base,
         });
-        let headers = callback::headers(asked.id.as_str(), &signed_time(asked.sent_at));
+        let headers =
+            callback::headers(announcement.id.as_str(), &signed_time(announcement.sent_at));
         let body = body.to_string().into_bytes();
-        self.post(asked.url, &headers, body, asked.trace).await
+        self.post(announcement.url, &headers, body, announcement.trace)
+            .await
     }
 }

@@ -139,7 +139,7 @@ impl CallError {
             Reason::Busy => "cannot answer for now",
             Reason::KeyRejected => "does not accept this host's key",
             Reason::UnknownModel => "does not know the model",
-            Reason::InputTooLong => "was told too much",
+            Reason::InputTooLong => "got a request that is too long for it",
             Reason::SchemaRejected => "cannot use the schema",
             Reason::RequestRejected => "did not take the request",
             Reason::AddressRejected => "is at an address this host may not call",

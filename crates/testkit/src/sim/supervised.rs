@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::{Cause, Event, HandoffStep, RecordedEvent, RunId, RunStatus, Seq};
 
-pub(super) const SUPERVISED: &str = "conformance-crew";
+pub(super) const SUPERVISED: &str = "conformance-supervised";
 
 /// A supervisor with a plan, and a dispatch node that carries it out in one of several modes.
 pub(super) fn workflow(rng: &mut SmallRng, workers: &[&str]) -> Value {

@@ -11,7 +11,7 @@ use tandem_record::{
     VerifierVerdict,
 };
 
-pub(super) const CHECKED: &str = "conformance-checked-crew";
+pub(super) const CHECKED: &str = "conformance-checked-workers";
 const VERIFIER: &str = "judge";
 
 /// A verifier that is a workflow: it is slow, may fail, and returns one verdict.

@@ -26,7 +26,7 @@ pub fn decide(run: &Run, command: &Command, cx: &Context<'_>) -> Result<Decision
     cx.within_work_limit(
         |cx| decide_command(run, command.clone(), cx),
         |cx| match command {
-            // Nobody can be told: repeated, the command would be given up again.
+            // No caller waits for these. Repeated, they would exceed the limit again.
             Command::FireTimer(_)
             | Command::FinishEffect { .. }
             | Command::ReportChildOutcome { .. }

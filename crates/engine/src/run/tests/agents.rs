@@ -362,7 +362,7 @@ fn worker_of_another_agent_gets_a_handoff() {
         workflow(id).noops("n").with("agent", pin)
     };
     let next = |ids: &[&str]| json!({"kind": "next-worker", "nextWorkerIds": ids});
-    let agents_workflow = workflow("conformance-crew")
+    let agents_workflow = workflow("conformance-supervised")
         .node(
             "lead",
             "core.orchestrator.supervisor",

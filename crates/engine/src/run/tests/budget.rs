@@ -107,6 +107,24 @@ fn large_decision_is_split() {
 }
 
 #[test]
+fn inputs_of_children_count_in_the_decision_that_creates_them() {
+    let children: Vec<String> = (0..20).map(|n| format!("c{n}")).collect();
+    let parent = workflow("parent").variable("v", json!({}));
+    let parent = children.iter().fold(parent, |parent, id| {
+        parent.call(id, "child", json!({"inputMapping": {"given": "v"}}))
+    });
+    let mut run = RunHarness::new(parent).with_workflow(workflow("child").noops("n"));
+    run.limits.max_decision_bytes = 100 * KIB;
+    run.create(json!({"v": "x".repeat(10 * KIB)}));
+    let created = run.created_children().count();
+    assert!((1..10).contains(&created), "{created}");
+    let drafts = run
+        .outbox()
+        .filter(|e| e.id.as_str().starts_with("continue:"));
+    assert_eq!(drafts.count(), 1, "the rest follows");
+}
+
+#[test]
 fn many_ports_of_one_large_value_are_refused_before_copying() {
     let ports = workflow("ports").variable("v", json!({})).noops("wide");
     let ports = (0..40).fold(ports, |workflow, n| {

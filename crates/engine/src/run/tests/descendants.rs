@@ -134,5 +134,5 @@ fn run_tree_that_starts_all_it_can_stays_within_the_limit() {
         assert!(total <= limit, "{total} of {limit}");
     }
     let total = run_tree(3, 4, None, 10_000);
-    assert_eq!(total, 4 + 16 + 64, "a small family is not touched");
+    assert_eq!(total, 4 + 16 + 64, "a small run tree is not touched");
 }

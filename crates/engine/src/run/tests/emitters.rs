@@ -306,6 +306,8 @@ fn what_the_published_schema_allows_of_a_mock_agent_is_accepted() {
             &config.to_string()[..60.min(config.to_string().len())]
         );
     }
+    let unnamed = json!({"mockToolCalls": [{"toolId": ""}]});
+    assert!(!mock(unnamed).faults().is_empty(), "a tool has a name");
     for fraction in [json!(1.5), json!(-1.0), json!("1")] {
         let config = json!({"mockReasoning": {"summary": "s", "tokenCount": fraction}});
         assert!(Definition::admit(&mock(config).document(), Permissions::default()).is_err());

@@ -263,3 +263,38 @@ fn replay_of_a_branch_has_the_duration_of_the_branch() {
         );
     }
 }
+
+#[test]
+fn replay_names_the_first_event_that_differs() {
+    let mut run = RunHarness::started(workflow("w").noops("a b c").path("a b c"));
+    run.tamper(|event| match event {
+        Event::NodeCompleted { node, outputs, .. } if node.as_str() == "b" => {
+            outputs.insert("changed".to_owned(), json!(true));
+        }
+        _ => {}
+    });
+    let completes_b =
+        |event: &Event| matches!(event, Event::NodeCompleted { node, .. } if node.as_str() == "b");
+    let differs = run.log().iter().position(|r| completes_b(&r.event));
+    let differs = differs.expect("b completed");
+    let lines = run.fork(Replay, 0).lines();
+    let expected = format!("replay.diverged {differs} output");
+    assert!(lines.contains(&expected), "{lines:?}");
+}
+
+#[test]
+fn child_that_a_branch_creates_at_its_fork_point_is_its_own() {
+    let parent = workflow("parent").call("sub", "child", json!({}));
+    let mut run = RunHarness::new(parent).with_workflow(workflow("child").noops("n"));
+    run.create(json!({}));
+    let dispatched = run
+        .log()
+        .iter()
+        .position(|r| matches!(r.event, Event::NodeDispatched { .. }));
+    let from = dispatched.expect("a child was created") as u64;
+    let mut branch = run.fork(Branch, from);
+    let child = branch.created_children().next().expect("its own child");
+    let child = child.child.clone();
+    branch.child_ends(&child, RunStatus::Completed);
+    assert_eq!(branch.status(), RunStatus::Completed);
+}

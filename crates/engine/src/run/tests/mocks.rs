@@ -325,6 +325,7 @@ fn a_prompt_by_its_id_needs_a_mock_provider_and_a_conformance_workflow() {
     for config in [
         json!({}),
         json!({"promptId": ""}),
+        json!({"promptId": "p".repeat(258)}),
         json!({"promptId": "p", "expectsStreaming": 1}),
         json!({"promptId": "p", "provider": "acme"}),
     ] {
@@ -391,6 +392,20 @@ fn mock_provider_options_are_validated_at_creation() {
         let path = format!("/configurable/mockProvider{at}");
         assert_eq!(problems[0].path, path, "{shown}");
     }
+}
+
+/// The bytes of a call are those of its id, its name and its arguments together.
+#[test]
+fn long_names_of_mock_tool_calls_are_accepted() {
+    let name = "n".repeat(120);
+    let calls: Vec<Value> = (0..5)
+        .map(|number| {
+            let id = format!("{number}{}", "i".repeat(119));
+            json!({"id": id, "name": name, "arguments": "{}"})
+        })
+        .collect();
+    let run = mocked(chat(), "tool-calls", json!({"toolCalls": calls}));
+    assert_eq!(run.status(), RunStatus::Completed);
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod emitters;
 mod fan_out;
 mod linear;
 mod loops;
+mod memory_nodes;
 mod mock_replays;
 mod mocks;
 mod model_replays;

@@ -248,3 +248,26 @@ fn branch_restarts_the_time_of_an_open_question() {
         assert_eq!(branch.timers(), [expected], "after {waited} ms");
     }
 }
+
+#[test]
+fn priority_of_a_question_is_a_word_or_a_digit() {
+    let asked = |priority: Value| {
+        let config = json!({"title": "Go?", "tandem": {"priority": priority}});
+        workflow("asked").node("gate", "core.approvalGate", config)
+    };
+    for (priority, level) in [
+        (json!("low"), Some(2)),
+        (json!("normal"), Some(5)),
+        (json!("high"), Some(8)),
+        (json!(0), Some(0)),
+        (json!(9), Some(9)),
+        (Value::Null, None),
+    ] {
+        let run = RunHarness::started(asked(priority.clone()));
+        let questions = run.run().open_questions();
+        assert_eq!(questions[0].interrupt.priority, level, "{priority}");
+    }
+    for refused in [json!("urgent"), json!(10), json!(-1), json!(true)] {
+        assert!(!asked(refused.clone()).faults().is_empty(), "{refused}");
+    }
+}

@@ -205,3 +205,14 @@ fn retries_count_as_node_executions() {
         ",
     );
 }
+
+#[test]
+fn time_limit_of_an_attempt_does_not_run_between_attempts() {
+    let retry = json!({"maxAttempts": 2, "backoff": "fixed", "backoffMs": 70});
+    let limited = call(retry).with("settings", json!({"timeout": 1_000}));
+    let mut run = RunHarness::started(limited);
+    assert_eq!(run.timers().len(), 1, "the time limit of the attempt");
+    run.failed("call", trouble());
+    assert_eq!(run.timers().len(), 1, "only the next attempt");
+    assert_eq!(run.node("call").deadline, None);
+}

@@ -317,6 +317,14 @@ fn errors_of_nodes_that_handle_sensitive_values_are_sensitive() {
         let workflow = secretive().noops("first").path("first n");
         assert_eq!(errors(workflow.node("n", type_id, config)), ["first", "n"]);
     }
+    let lead = json!({"endpoint": {"url": "https://example.com"}, "prompt": "p"});
+    let dispatch = |from: &str| {
+        let workflow = secretive().node("lead", "core.orchestrator.supervisor", lead.clone());
+        let mapping = json!({"inputMapping": {"y": from}});
+        errors(workflow.node("n", "core.dispatch", mapping).path("lead n"))
+    };
+    assert!(dispatch("s").contains(&"n".to_owned()));
+    assert!(!dispatch("plain").contains(&"n".to_owned()));
     let marked = workflow("w").node("n", "vendor.tandem.http", http.clone());
     let marked = marked.with("outputSensitivity", json!({"body": true}));
     assert_eq!(errors(marked), ["n"]);

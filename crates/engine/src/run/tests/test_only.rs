@@ -3,7 +3,7 @@
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::{Value, json};
-use tandem_record::ForkMode;
+use tandem_record::{ForkMode, RunStatus};
 
 fn only(type_id: &str, config: Value) -> WorkflowBuilder {
     workflow("conformance-x").node("n", type_id, config)
@@ -50,6 +50,28 @@ fn secret_echo_is_an_effect() {
             run.completed {"length":12}
         "#,
     );
+}
+
+#[test]
+fn memory_hook_shows_the_entries_it_wrote() {
+    let hook = |config: Value| {
+        let run = RunHarness::started(only("core.identity", config));
+        assert_eq!(run.status(), RunStatus::Completed);
+        run.run().view().variables
+    };
+    let shown = hook(json!({"memoryAction": "write-then-read"}));
+    assert_eq!(
+        shown["memoryReadback"]["content"],
+        "a note of the round trip"
+    );
+    let shown =
+        hook(json!({"memoryAction": "cross-tenant-probe", "probeMemoryRef": "host:theirs"}));
+    assert_eq!(shown["ownerProbe"][0]["id"], shown["ownerEntryId"]);
+    assert_eq!(shown["crossTenantProbe"], json!([]));
+    let shown = hook(json!({"memoryAction": "ttl-probe"}));
+    let listed = shown["memoryList"].as_array().expect("a list");
+    assert_eq!(listed.len(), 1, "the other entry is past its end");
+    assert_eq!(listed[0]["id"], shown["freshId"]);
 }
 
 #[test]

@@ -78,6 +78,8 @@ pub(super) struct TestSession {
     /// Stop before performing work of these names.
     pub(super) held: Vec<&'static str>,
     messages: u32,
+    /// The text that greets a new user.
+    pub(super) welcome: Option<String>,
 }
 
 impl TestSession {
@@ -116,6 +118,7 @@ impl TestSession {
             tool_calls: Vec::new(),
             held: Vec::new(),
             messages: 0,
+            welcome: None,
         }
     }
 
@@ -153,7 +156,11 @@ impl TestSession {
                 programs,
                 work: &meter,
             };
-            start(first(), *message, &context).expect("a session starts")
+            let first = SessionStart {
+                welcome: self.welcome.clone(),
+                ..first()
+            };
+            start(first, *message, &context).expect("a session starts")
         };
         self.take(None, decision);
     }

@@ -1,6 +1,7 @@
 //! The session machine: given an agent, when a user, a timer or an admin acts, then these texts and
 //! events follow.
 
+mod context;
 mod escalations;
 mod flows;
 mod harness;
