@@ -21,7 +21,7 @@ use tandem_record::conversation::{
 };
 use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
 use tandem_runtime::conversation::{
-    AgentHost, CallContext, FlowProgram, ModelRequest, RebuildError, SendError,
+    AgentHost, CallContext, ChatModelRequest, FlowProgram, RebuildError, SendError,
 };
 
 /// What a host gives its agents.
@@ -134,7 +134,7 @@ impl AgentHost for FolderAgents {
 
     async fn call_model(
         &self,
-        request: &ModelRequest,
+        request: &ChatModelRequest,
         context: &CallContext,
         pieces: &(dyn for<'p> Fn(&'p str) + Send + Sync),
     ) -> Result<ChatAnswer, CodeError> {

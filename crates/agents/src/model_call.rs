@@ -11,7 +11,7 @@ use tandem_engine::agent::{AgentSpec, Finalization, FlowRouter};
 use tandem_engine::flow::{AuthorSchema, SchemaSource};
 use tandem_nodes::{ChatRequest, ChatTool, RetrySettings};
 use tandem_record::conversation::{ChatAnswer, CodeError, ModelPurpose};
-use tandem_runtime::conversation::{CallContext, ModelRequest};
+use tandem_runtime::conversation::{CallContext, ChatModelRequest};
 
 const HITL_MODE: &str = "__zupa.hitl.mode";
 
@@ -19,7 +19,7 @@ impl FolderAgents {
     pub(crate) async fn ask_model(
         &self,
         version: &AgentVersion,
-        request: &ModelRequest,
+        request: &ChatModelRequest,
         context: &CallContext,
         pieces: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<ChatAnswer, CodeError> {

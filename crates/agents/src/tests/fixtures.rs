@@ -1,12 +1,13 @@
 //! A host with agents in a temporary folder.
 
-use crate::{AgentRegistry, AgentResources, AgentSummary, FolderAgents, MemoryRecorder};
+use crate::{AgentRegistry, AgentResources, FolderAgents, MemoryRecorder};
 use crate::{ChatTransport, LoopbackTransport, ModelAccess, OperatorModel};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tandem_nodes::{CallLimits, HttpCaller, LocalScripts, UrlGuard};
+use tandem_record::conversation::AgentSummary;
 use tandem_record::conversation::{CodeCall, CodeOutcome, FlowOrigin, FlowRunStart};
 use tandem_record::{
     AgentId, EffectId, FlowId, Object, Owner, RunId, SessionId, TenantId, Timestamp,

@@ -1,8 +1,8 @@
 //! Loading agents from folders: versions, and what broken files leave in use (§10.4).
 
 use super::fixtures::*;
-use crate::AgentStatus;
 use tandem_record::AgentId;
+use tandem_record::conversation::AgentStatus;
 use tandem_runtime::conversation::AgentHost;
 
 pub(super) const BOOKING: &str = "

@@ -2,13 +2,14 @@
 
 use super::fixtures::*;
 use super::tools::server;
-use crate::{AgentStatus, OperatorModel};
+use crate::OperatorModel;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_nodes::{ModelApi, NotedCall, SchemaMode, UrlGuard};
+use tandem_record::conversation::AgentStatus;
 use tandem_record::conversation::{ChatAnswer, ChatMessage, ChatRole, CodeError, ModelPurpose};
-use tandem_runtime::conversation::{AgentHost, CallContext, ModelRequest};
+use tandem_runtime::conversation::{AgentHost, CallContext, ChatModelRequest};
 
 fn scripted(script: &Value) -> String {
     format!("model: {{ provider: 'scripted', script: {script} }},")
@@ -18,8 +19,8 @@ fn says(text: &str) -> String {
     scripted(&json!({"answers": [], "otherwise": {"text": text}}))
 }
 
-fn request(purpose: ModelPurpose, tools: &[&str]) -> ModelRequest {
-    ModelRequest {
+fn request(purpose: ModelPurpose, tools: &[&str]) -> ChatModelRequest {
+    ChatModelRequest {
         purpose,
         messages: vec![ChatMessage::new(ChatRole::User, "how much is it?")],
         tools: tools.iter().map(ToString::to_string).collect(),
@@ -28,7 +29,7 @@ fn request(purpose: ModelPurpose, tools: &[&str]) -> ModelRequest {
 
 async fn ask_with(
     desk: &Desk,
-    request: &ModelRequest,
+    request: &ChatModelRequest,
     context: &CallContext,
 ) -> Result<ChatAnswer, CodeError> {
     desk.agents.call_model(request, context, &|_| {}).await

@@ -11,6 +11,7 @@ async fn send(desk: &Desk, to: &str, text: &str, key: &str) -> Result<Option<Str
         transport: "loopback".to_owned(),
         to: to.to_owned(),
         text: text.to_owned(),
+        attempts: 0,
     };
     let key = EffectId::from(key);
     desk.agents.send(&message, &key, &context()).await
@@ -79,6 +80,7 @@ async fn unknown_transport_is_refused_for_good() {
         transport: "pigeon".to_owned(),
         to: "u1".to_owned(),
         text: "x".to_owned(),
+        attempts: 0,
     };
     let refused = desk
         .agents

@@ -53,7 +53,7 @@ pub trait AgentHost: Send + Sync {
     /// Calls the agent's model. Pieces of a streamed answer go to `pieces` as they arrive.
     async fn call_model(
         &self,
-        request: &ModelRequest,
+        request: &ChatModelRequest,
         context: &CallContext,
         pieces: &(dyn for<'p> Fn(&'p str) + Send + Sync),
     ) -> Result<ChatAnswer, CodeError>;
@@ -113,7 +113,7 @@ pub struct CallContext {
 
 /// A call of the agent's model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModelRequest {
+pub struct ChatModelRequest {
     pub purpose: ModelPurpose,
     /// Without the system prompt, which the host renders for chat calls.
     pub messages: Vec<ChatMessage>,

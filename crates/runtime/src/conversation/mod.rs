@@ -24,7 +24,9 @@ mod settings;
 mod test_seams;
 mod user_driver;
 
-pub use agent_host::{AgentHost, CallContext, FlowProgram, ModelRequest, RebuildError, SendError};
+pub use agent_host::{
+    AgentHost, CallContext, ChatModelRequest, FlowProgram, RebuildError, SendError,
+};
 pub use answer_pieces::AnswerPieces;
 pub use read_session::SessionEventPage;
 pub use receive::{NewMessage, ReceivedMessage};

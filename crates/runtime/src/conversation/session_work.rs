@@ -1,6 +1,6 @@
 //! Performs the work that sessions request, and records how it ended.
 
-use super::agent_host::{AgentHost, CallContext, ModelRequest, SendError};
+use super::agent_host::{AgentHost, CallContext, ChatModelRequest, SendError};
 use super::session_machine::SessionMachine;
 use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
@@ -64,7 +64,7 @@ impl Runtime {
                 messages,
                 tools,
             } => {
-                let request = ModelRequest {
+                let request = ChatModelRequest {
                     purpose: *purpose,
                     messages: messages.clone(),
                     tools: tools.clone(),
