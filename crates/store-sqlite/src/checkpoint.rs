@@ -95,7 +95,8 @@ impl Checkpointer {
         if pages < WITHOUT_CHECKPOINT || !self.progress.has_failed() {
             return Ok(());
         }
-        Err(Fault::permanent(
+        // A fault of the whole store: what waits for it continues after the restart.
+        Err(Fault::retryable(
             "io",
             "the disk failed to sync the database, so its write-ahead log only grows; check the disk \
              and restart the server",
