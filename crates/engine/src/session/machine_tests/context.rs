@@ -6,7 +6,7 @@ use crate::session::Resume;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tandem_record::conversation::{CodeCall, FlowRecord};
+use tandem_record::conversation::{AdminActor, AdminRequest, CodeCall, FlowRecord, SessionCommand};
 
 fn session_with(flow: Code) -> TestSession {
     let config = json!({
@@ -124,4 +124,39 @@ fn new_user_is_greeted_once() {
     desk.welcome = Some("Welcome!".to_owned());
     assert_eq!(desk.say("hi"), ["Welcome!", "model speaks"]);
     assert_eq!(desk.say("again"), ["model speaks"]);
+}
+
+#[test]
+fn flow_aborted_while_a_hook_runs_does_not_go_on() {
+    let flow = code(|step, _, _| match step {
+        0 => effect(json!({"type": "say", "text": "one"})),
+        1 => effect(json!({"type": "say", "text": "two"})),
+        _ => done(),
+    });
+    let config = json!({"beforeResponse": {"$fn": true}});
+    let mut desk = TestSession::new(config, &[("flow", flow)]);
+    desk.say("hi");
+    let calls = desk.model_calls.len();
+    let act = |desk: &mut TestSession, request: AdminRequest| {
+        let actor = AdminActor {
+            id: "admin".to_owned(),
+            role: None,
+            channel: "ui_api".to_owned(),
+            metadata: None,
+        };
+        desk.command(SessionCommand::Act { actor, request })
+            .expect("accepted");
+    };
+    let start = AdminRequest::StartFlow {
+        flow_id: "flow".into(),
+        input: None,
+    };
+    act(&mut desk, start);
+    desk.held = vec!["session.code"];
+    desk.perform_all();
+    act(&mut desk, AdminRequest::AbortFlow);
+    desk.held.clear();
+    desk.perform_all();
+    assert_eq!(desk.sent, ["model speaks", "one"]);
+    assert_eq!(desk.model_calls.len(), calls, "the turn is over");
 }
