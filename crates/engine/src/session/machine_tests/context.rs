@@ -6,7 +6,9 @@ use crate::session::Resume;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tandem_record::conversation::{AdminActor, AdminRequest, CodeCall, FlowRecord, SessionCommand};
+use tandem_record::conversation::{
+    AdminActor, AdminRequest, ChatAnswer, CodeCall, FlowRecord, SessionCommand,
+};
 
 fn session_with(flow: Code) -> TestSession {
     let config = json!({
@@ -133,30 +135,32 @@ fn flow_aborted_while_a_hook_runs_does_not_go_on() {
         1 => effect(json!({"type": "say", "text": "two"})),
         _ => done(),
     });
-    let config = json!({"beforeResponse": {"$fn": true}});
+    let config = json!({
+        "beforeResponse": {"$fn": true},
+        "flowRouter": {"mode": "detector", "prompt": "Which?"},
+    });
     let mut desk = TestSession::new(config, &[("flow", flow)]);
-    desk.say("hi");
-    let calls = desk.model_calls.len();
-    let act = |desk: &mut TestSession, request: AdminRequest| {
-        let actor = AdminActor {
-            id: "admin".to_owned(),
-            role: None,
-            channel: "ui_api".to_owned(),
-            metadata: None,
-        };
-        desk.command(SessionCommand::Act { actor, request })
-            .expect("accepted");
-    };
-    let start = AdminRequest::StartFlow {
-        flow_id: "flow".into(),
-        input: None,
-    };
-    act(&mut desk, start);
+    desk.answers.push_back(Ok(ChatAnswer {
+        structured: Some(json!({"flow": "flow", "confidence": 1})),
+        ..ChatAnswer::default()
+    }));
     desk.held = vec!["session.code"];
-    desk.perform_all();
-    act(&mut desk, AdminRequest::AbortFlow);
+    assert_eq!(desk.say("start"), [""; 0], "the hook looks at the text");
+    let actor = AdminActor {
+        id: "admin".to_owned(),
+        role: None,
+        channel: "ui_api".to_owned(),
+        metadata: None,
+    };
+    let request = AdminRequest::AbortFlow;
+    desk.command(SessionCommand::Act { actor, request })
+        .expect("a flow is active");
     desk.held.clear();
     desk.perform_all();
-    assert_eq!(desk.sent, ["model speaks", "one"]);
-    assert_eq!(desk.model_calls.len(), calls, "the turn is over");
+    assert_eq!(desk.sent, ["one"]);
+    assert_eq!(
+        desk.model_calls.len(),
+        1,
+        "only the router's: the turn is over"
+    );
 }
