@@ -57,7 +57,7 @@ impl Default for Offload {
 }
 
 impl Offload {
-    fn with_slots(total: usize) -> Self {
+    pub(crate) fn with_slots(total: usize) -> Self {
         Self(Arc::new(Slots {
             total,
             queue: Mutex::default(),

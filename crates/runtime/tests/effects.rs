@@ -72,6 +72,16 @@ async fn effects_beyond_the_worker_limit_wait() {
 }
 
 #[test(start_paused = true)]
+async fn load_counts_cached_runs_and_effects_under_way() {
+    let host = TestHost::new().await;
+    assert_eq!(host.runtime.load(), (0, 0));
+    host.register(wf("gated").node("gate", "core.approvalGate", json!({"title": "Go?"})))
+        .await;
+    host.create("gated", json!({})).await;
+    assert_eq!(host.runtime.load(), (1, 0));
+}
+
+#[test(start_paused = true)]
 async fn effects_of_a_dead_process_are_performed_by_the_next() {
     let first = TestHostBuilder {
         call_faults: slow(60_000),

@@ -14,7 +14,8 @@ use tandem_runtime::{Perform, Permissions, Runtime, RuntimeConfig};
 use tandem_store::battery::sample::{entry, put};
 use tandem_store::memory::MemoryStore;
 use tandem_store::{
-    Append, Commit, DueTimer, Log, NewEvent, Outbox, ReadLog, ReadTimers, TimerChange, WorkFailures,
+    Append, Audit, Commit, DueTimer, Log, NewEvent, Outbox, ReadLog, ReadTimers, TimerChange,
+    WorkFailures,
 };
 use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
 use tandem_testkit::{Faults, InjectedFault, SimClock, SimIds, wf};
@@ -115,6 +116,16 @@ async fn failing_timer_is_retried_with_backoff_and_then_parked() {
     assert_eq!(retried.expect("the store answers"), Some(1));
     host.elapse(10).await;
     assert_eq!(due_timers(&host).await[0].failures, 1);
+    // A retry of nothing is no action.
+    let retried = host.runtime.retry_parked(&tenant(), &stream).await;
+    assert_eq!(retried.expect("the store answers"), Some(0));
+    let entries = host.store.audit_entries(0, 1000).await;
+    let entries = entries.expect("the store answers");
+    let retries = entries.iter().filter(|row| {
+        let body = String::from_utf8_lossy(&row.body);
+        body.contains("work.retry")
+    });
+    assert_eq!(retries.count(), 1);
 }
 
 #[test(start_paused = true)]

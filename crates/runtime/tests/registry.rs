@@ -1,9 +1,10 @@
-//! Concurrent registrations and deletions under one id: exactly one of them reports the change.
+//! Registrations and deletions under one id: of concurrent ones exactly one reports the change, and
+//! each workspace uses its own document or that of its tenant.
 
-use serde_json::Value;
-use tandem_record::WorkflowId;
+use serde_json::{Value, json};
+use tandem_record::{Partition, RunId, WorkflowId, WorkspaceId};
 use tandem_runtime::{Permissions, Registration};
-use tandem_testkit::test_host::{TestHost, tenant};
+use tandem_testkit::test_host::{TestHost, new_run, tenant};
 use tandem_testkit::{InjectedFault, wf};
 use tokio::test;
 
@@ -45,4 +46,41 @@ async fn of_two_concurrent_deletions_one_deletes() {
         host.runtime.unregister(&tenant, &id)
     );
     assert_eq!((one.unwrap(), two.unwrap()), (true, false));
+}
+
+/// Creates a run in a workspace. Returns the first node it executed.
+async fn first_node_in_workspace(host: &TestHost, workspace: &WorkspaceId) -> String {
+    let mut new = new_run("flow", json!({}));
+    new.request.owner.workspace = Some(workspace.clone());
+    let run: RunId = host.runtime.create_run(new, None).await.expect("it starts");
+    let run = host.folded(&run).await;
+    let nodes = &run.definition().document.nodes;
+    nodes[0].id.to_string()
+}
+
+#[test(start_paused = true)]
+async fn workspace_follows_its_tenant_until_it_has_its_own_document() {
+    let host = TestHost::new().await;
+    let workspace = WorkspaceId::new("desk");
+    host.register(wf("flow").noop("first")).await;
+    assert_eq!(first_node_in_workspace(&host, &workspace).await, "first");
+    host.register(wf("flow").noop("second")).await;
+    assert_eq!(first_node_in_workspace(&host, &workspace).await, "second");
+
+    let own = Partition {
+        tenant: tenant(),
+        workspace: Some(workspace.clone()),
+    };
+    let document = wf("flow").noop("second").document();
+    let registered = host
+        .runtime
+        .register(Some(&own), &document, Permissions::default())
+        .await;
+    assert_eq!(
+        registered.expect("the workflow is sound"),
+        Registration::Created,
+        "the document of the tenant is not the workspace's"
+    );
+    host.register(wf("flow").noop("third")).await;
+    assert_eq!(first_node_in_workspace(&host, &workspace).await, "second");
 }

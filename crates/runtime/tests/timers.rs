@@ -3,10 +3,10 @@
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tandem_record::{Command, RunStatus, StreamId, TimerKey, Timestamp};
+use tandem_record::{Command, RunStatus, StreamId, TimerKey, TimerName, Timestamp};
 use tandem_runtime::Clock;
-use tandem_store::{Append, Commit, Log, NewEvent, ReadLog, ReadTimers};
-use tandem_testkit::test_host::{TestHost, TestHostBuilder};
+use tandem_store::{Append, Commit, Log, NewEvent, ReadLog, ReadTimers, TimerChange};
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, tenant};
 use tandem_testkit::{Faults, InjectedFault, SimClock, wf};
 use tokio::test;
 
@@ -107,4 +107,35 @@ async fn timer_command_before_its_due_time_leaves_the_timer_set() {
     assert_eq!(host.ended(&run).await, RunStatus::Completed);
     let left = host.store.next_timer().await.expect("the store answers");
     assert_eq!(left, None);
+}
+
+#[test(start_paused = true)]
+async fn timer_that_its_run_does_not_need_is_removed_once_fired() {
+    let host = TestHost::new().await;
+    host.register(wf("gated").node("gate", "core.approvalGate", json!({"title": "Go?"})))
+        .await;
+    let run = host.create("gated", json!({})).await;
+    let key = TimerKey::NodeWake {
+        node: "gate".into(),
+        attempt: 7,
+    };
+    let name = serde_json::to_string(&key).expect("plain data");
+    let stray = Commit {
+        timers: vec![TimerChange::Set {
+            stream: StreamId::of_run(&run),
+            name: TimerName::from(name),
+            due: Timestamp(0),
+            tenant: tenant(),
+        }],
+        ..Commit::default()
+    };
+    host.store.commit(stray).await.expect("the store answers");
+    // Its commit was not this host's, so the timer loop finds it with the next timer that is set.
+    host.register(wf("nap").delay("nap", 5)).await;
+    let nap = host.create("nap", json!({})).await;
+    assert_eq!(host.ended(&nap).await, RunStatus::Completed);
+    host.elapse(10).await;
+    let left = host.store.next_timer().await.expect("the store answers");
+    assert_ne!(left, Some(Timestamp(0)), "it would fire again and again");
+    assert_eq!(host.status(&run).await, RunStatus::WaitingApproval);
 }

@@ -65,3 +65,34 @@ async fn abandoned_wait_gives_its_turn_back() {
     assert!(poll(&mut next).is_some());
     assert_eq!(offload.0.queue.lock().used, 0);
 }
+
+#[tokio::test]
+async fn tenants_with_long_queues_alternate() {
+    let offload = Offload::with_slots(1);
+    let tenants = [name("a"), name("b")];
+    let mut held = Some(offload.slot(None).await);
+    let queue = (0..6).map(|n| (n % 2, Box::pin(offload.slot(Some(&tenants[n % 2])))));
+    let mut queue: Vec<_> = queue.collect();
+    for (_, waiting) in &mut queue {
+        assert!(poll(waiting).is_none());
+    }
+    let mut turns = Vec::new();
+    while !queue.is_empty() {
+        drop(held.take());
+        let granted = queue.iter_mut().position(|(_, waiting)| {
+            held = poll(waiting);
+            held.is_some()
+        });
+        turns.push(queue.remove(granted.expect("a slot is free")).0);
+    }
+    assert!(turns.windows(2).all(|turn| turn[0] != turn[1]), "{turns:?}");
+}
+
+#[test]
+fn work_learns_that_nobody_waits_for_it() {
+    let waiting = StopOnDrop::default();
+    let flag = waiting.flag();
+    assert!(!flag.load(Ordering::Relaxed));
+    drop(waiting);
+    assert!(flag.load(Ordering::Relaxed));
+}

@@ -217,3 +217,19 @@ fn text_of_repeated_prefixes_is_searched_in_linear_time() {
     stored(&Redactor::default(), &value);
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
+
+#[test]
+fn known_secrets_in_a_text_are_masked_and_other_texts_stay() {
+    let masked = redactor().mask_known_secrets("x hunter2-hunter2 y");
+    assert_eq!(masked.as_deref(), Some("x [REDACTED:db] y"));
+    assert_eq!(redactor().mask_known_secrets("x y"), None);
+}
+
+/// A name and the value after it are separate texts: the end of one is no part of the other.
+#[test]
+fn credential_right_after_a_name_is_suspected() {
+    for name in ["a", "task", "_"] {
+        let held = json!({name: "sk-abcdefghijklmnopqrstuv"});
+        assert_ne!(stored(&redactor(), &held), held, "{name}");
+    }
+}

@@ -295,6 +295,8 @@ fn child_that_a_branch_creates_at_its_fork_point_is_its_own() {
     let mut branch = run.fork(Branch, from);
     let child = branch.created_children().next().expect("its own child");
     let child = child.child.clone();
+    let live: Vec<_> = branch.run().live_children().map(|c| &c.run_id).collect();
+    assert_eq!(live, [&child], "a cancel reaches it");
     branch.child_ends(&child, RunStatus::Completed);
     assert_eq!(branch.status(), RunStatus::Completed);
 }

@@ -6,7 +6,9 @@ use crate::session::Resume;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tandem_record::conversation::{CodeCall, FlowRecord};
+use tandem_record::conversation::{
+    AdminActor, AdminRequest, ChatAnswer, CodeCall, FlowRecord, SessionCommand,
+};
 
 fn session_with(flow: Code) -> TestSession {
     let config = json!({
@@ -124,4 +126,41 @@ fn new_user_is_greeted_once() {
     desk.welcome = Some("Welcome!".to_owned());
     assert_eq!(desk.say("hi"), ["Welcome!", "model speaks"]);
     assert_eq!(desk.say("again"), ["model speaks"]);
+}
+
+#[test]
+fn flow_aborted_while_a_hook_runs_does_not_go_on() {
+    let flow = code(|step, _, _| match step {
+        0 => effect(json!({"type": "say", "text": "one"})),
+        1 => effect(json!({"type": "say", "text": "two"})),
+        _ => done(),
+    });
+    let config = json!({
+        "beforeResponse": {"$fn": true},
+        "flowRouter": {"mode": "detector", "prompt": "Which?"},
+    });
+    let mut desk = TestSession::new(config, &[("flow", flow)]);
+    desk.answers.push_back(Ok(ChatAnswer {
+        structured: Some(json!({"flow": "flow", "confidence": 1})),
+        ..ChatAnswer::default()
+    }));
+    desk.held = vec!["session.code"];
+    assert_eq!(desk.say("start"), [""; 0], "the hook looks at the text");
+    let actor = AdminActor {
+        id: "admin".to_owned(),
+        role: None,
+        channel: "ui_api".to_owned(),
+        metadata: None,
+    };
+    let request = AdminRequest::AbortFlow;
+    desk.command(SessionCommand::Act { actor, request })
+        .expect("a flow is active");
+    desk.held.clear();
+    desk.perform_all();
+    assert_eq!(desk.sent, ["one"]);
+    assert_eq!(
+        desk.model_calls.len(),
+        1,
+        "only the router's: the turn is over"
+    );
 }
