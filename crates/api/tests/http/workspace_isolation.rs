@@ -21,6 +21,7 @@ use Expected::{OwnDataOnly, Refused, Shared};
 const HOST: &str = "the host's own";
 const SEAM: &str = "test seams act on the whole host";
 const PEOPLE: &str = "groups hold for the whole tenant";
+const AGENTS: &str = "agents are the host's; their conversations are not";
 const LINK: &str = "the token is the credential";
 
 /// A new operation must be added here with its expected result.
@@ -57,6 +58,71 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ("POST /v1/runs/{runId}/interrupts/{nodeId}", Refused(false)),
     ("GET /v1/interrupts/{token}", Shared(LINK)),
     ("POST /v1/interrupts/{token}", Shared(LINK)),
+    ("GET /v1/host/tandem/agents", Shared(AGENTS)),
+    ("GET /v1/host/tandem/agents/{agentId}", Shared(AGENTS)),
+    ("GET /v1/host/tandem/agents/{agentId}/users", Refused(false)),
+    (
+        "GET /v1/host/tandem/agents/{agentId}/events",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/agents/{agentId}/inbound",
+        Refused(false),
+    ),
+    ("PATCH /v1/host/tandem/users/{userId}", Refused(false)),
+    ("GET /v1/host/tandem/sessions", OwnDataOnly),
+    ("GET /v1/host/tandem/sessions/{sessionId}", Refused(false)),
+    (
+        "GET /v1/host/tandem/sessions/{sessionId}/events",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/sessions/{sessionId}/journal",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/sessions/{sessionId}/kv",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/sessions/{sessionId}/messages",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/sessions/{sessionId}/outbox",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/end",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/flows",
+        Refused(false),
+    ),
+    (
+        "DELETE /v1/host/tandem/sessions/{sessionId}/flows/active",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/resolve",
+        Refused(false),
+    ),
+    ("GET /v1/host/tandem/escalations", OwnDataOnly),
+    (
+        "GET /v1/host/tandem/escalations/{escalationId}",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/escalations/{escalationId}/resolve",
+        Refused(false),
+    ),
+    ("GET /v1/host/tandem/audit", Refused(false)),
+    ("GET /v1/host/tandem/test/outbound", Shared(SEAM)),
+    ("POST /v1/host/tandem/test/transport", Shared(SEAM)),
+    ("GET /v1/host/tandem/test/model/{agentId}", Shared(SEAM)),
+    ("PUT /v1/host/tandem/test/model/{agentId}", Shared(SEAM)),
+    ("GET /v1/host/tandem/test/tools/{agentId}", Shared(SEAM)),
     ("GET /v1/host/tandem/interrupts", OwnDataOnly),
     (
         "GET /v1/host/tandem/interrupts/{interruptId}",
@@ -137,7 +203,11 @@ fn request_for<'a>(operation: &'a str, other: &OtherWorkspace) -> (&'a str, Stri
         .replace("{artifactId}", "a")
         .replace("{number}", "1")
         .replace("{name}", "team")
-        .replace("{workflowId}", "red-flow");
+        .replace("{workflowId}", "red-flow")
+        .replace("{agentId}", "demo")
+        .replace("{userId}", "usr-red")
+        .replace("{sessionId}", "ses-red")
+        .replace("{escalationId}", "esc-red");
     let query = match template {
         t if t.ends_with("/{workflowId}") => "?workspace=red".to_owned(),
         t if t.ends_with("/verify") => "?fromSeq=0&toSeq=1".to_owned(),
@@ -145,6 +215,7 @@ fn request_for<'a>(operation: &'a str, other: &OtherWorkspace) -> (&'a str, Stri
         t if t.ends_with(":diff") => format!("?against={}", other.run),
         t if t.ends_with("/spans") => format!("?runId={}", other.run),
         t if t.ends_with("/interrupts") => "?status=any".to_owned(),
+        t if t.ends_with("/tandem/audit") => "?sessionId=ses-red".to_owned(),
         _ => String::new(),
     };
     (method, format!("{path}{query}"), body(operation, other))
@@ -173,6 +244,13 @@ fn body(operation: &str, other: &OtherWorkspace) -> Value {
         "POST /v1/webhooks" => {
             json!({"url": "https://example.com/", "events": ["run.started"], "tenantId": "red"})
         }
+        "POST /v1/host/tandem/agents/{agentId}/inbound" => {
+            json!({"messageId": "m", "from": "u", "body": "hello"})
+        }
+        "PATCH /v1/host/tandem/users/{userId}" => json!({"tags": []}),
+        "POST /v1/host/tandem/sessions/{sessionId}/flows" => json!({"flowId": "f"}),
+        "POST /v1/host/tandem/sessions/{sessionId}/resolve"
+        | "POST /v1/host/tandem/escalations/{escalationId}/resolve" => json!({"approved": true}),
         "POST /v1/host/tandem/test/clock" => json!({"advanceSeconds": 0}),
         // The others need no body, or must not be executed.
         _ => Value::Null,
