@@ -66,6 +66,9 @@ __attribute__((constructor)) static void begin(void) {
     if (journal < 0) abort();
 }
 
+// The process ends between two records: other threads may still write.
+__attribute__((destructor)) static void end(void) { pthread_mutex_lock(&lock); }
+
 static const char *name_below(const char *path) {
     if (!directory || !path || strncmp(path, directory, directory_length)) return 0;
     path += directory_length;
