@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use tandem_record::conversation::{
     AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
-    EscalationDecision, FlowRecord, FlowRunStart, InboundMessage, SessionCommand,
+    EscalationDecision, FlowRecord, FlowReport, FlowRunStart, InboundMessage, SessionCommand,
     SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
+    WorkflowStart,
 };
-use tandem_record::{EffectId, Owner, RunId, TenantId, Timestamp};
+use tandem_record::{EffectId, Object, Owner, RunId, TenantId, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
 
 /// One step of a flow's code: from what it is handed to what it does next.
@@ -28,6 +29,10 @@ pub(super) type Function = Box<dyn Fn(&CodeCall) -> CodeOutcome>;
 struct TestPrograms {
     code: BTreeMap<String, Code>,
     running: BTreeMap<RunId, (Code, usize, Value)>,
+    /// What the code was told with each result.
+    contexts: Vec<Object>,
+    /// Runs whose code was changed.
+    diverges: BTreeMap<RunId, ProgramStep>,
 }
 
 impl Programs for TestPrograms {
@@ -43,16 +48,35 @@ impl Programs for TestPrograms {
         &mut self,
         run: &RunId,
         with: Resume,
-        _inbound: Option<&Value>,
+        context: &Object,
         _now: Timestamp,
     ) -> Option<ProgramStep> {
+        self.contexts.push(context.clone());
+        if let Some(step) = self.diverges.get(run) {
+            return Some(step.clone());
+        }
         let (code, at, input) = self.running.get_mut(run)?;
         *at += 1;
         Some(code(*at, &with, input))
     }
 
+    /// A schema in code that takes numbers only.
+    fn check_reply(
+        &mut self,
+        _run: &RunId,
+        value: &Value,
+        _now: Timestamp,
+    ) -> Option<Result<Value, Vec<String>>> {
+        Some(match value.is_number() {
+            true => Ok(json!({ "parsed": value })),
+            false => Err(vec!["not a number".to_owned()]),
+        })
+    }
+
     fn close(&mut self, run: &RunId) -> Vec<Value> {
-        self.running.remove(run);
+        if !self.diverges.contains_key(run) {
+            self.running.remove(run);
+        }
         Vec::new()
     }
 }
@@ -71,6 +95,13 @@ pub(super) struct TestSession {
     pub(super) answers: VecDeque<Result<ChatAnswer, CodeError>>,
     pub(super) model_calls: Vec<SessionWork>,
     pub(super) tool_calls: Vec<(EffectId, String, Value)>,
+    /// Where texts went: transport, address, text.
+    pub(super) routes: Vec<(String, String, String)>,
+    pub(super) transcripts: VecDeque<Result<String, CodeError>>,
+    pub(super) workflows: Vec<WorkflowStart>,
+    pub(super) reports: Vec<FlowReport>,
+    pub(super) other_work: Vec<SessionWork>,
+    pub(super) dropped: Vec<EffectId>,
     /// Stop before performing work of these names.
     pub(super) held: Vec<&'static str>,
     messages: u32,
@@ -108,6 +139,12 @@ impl TestSession {
             answers: VecDeque::new(),
             model_calls: Vec::new(),
             tool_calls: Vec::new(),
+            routes: Vec::new(),
+            transcripts: VecDeque::new(),
+            workflows: Vec::new(),
+            reports: Vec::new(),
+            other_work: Vec::new(),
+            dropped: Vec::new(),
             held: Vec::new(),
             messages: 0,
         }
@@ -123,16 +160,26 @@ impl TestSession {
 
     /// Accepts a message without processing it.
     pub(super) fn receive(&mut self, text: &str) {
+        let message = self.message("u1", text);
+        self.deliver(message);
+    }
+
+    /// A message as a transport delivers it.
+    pub(super) fn message(&mut self, from: &str, text: &str) -> InboundMessage {
         self.messages += 1;
-        let message = InboundMessage {
+        InboundMessage {
             message_id: format!("m-{}", self.messages).into(),
-            from: "u1".to_owned(),
+            from: from.to_owned(),
             body: text.to_owned(),
             kind: None,
             sender_profile: None,
             media: None,
             received_at: self.now,
-        };
+        }
+    }
+
+    /// Accepts a message of the user.
+    pub(super) fn deliver(&mut self, message: InboundMessage) {
         let message = Box::new(message);
         if self.session.is_some() {
             self.command(SessionCommand::Receive { message })
@@ -196,6 +243,8 @@ impl TestSession {
             .extend(decision.events.into_iter().map(|e| e.event.body));
         self.journal.extend(decision.journal);
         self.outbox.extend(decision.work);
+        self.outbox.retain(|(id, _)| !decision.dropped.contains(id));
+        self.dropped.extend(decision.dropped);
         self.session = Some(decision.after);
         decision.reply
     }
@@ -243,9 +292,28 @@ impl TestSession {
                 })
             }
             SessionWork::Send(request) => {
+                self.routes
+                    .push((request.transport, request.to, request.text.clone()));
                 self.sent.push(request.text);
                 WorkOutcome::Sent(Ok(None))
             }
+            SessionWork::Transcribe { .. } => {
+                let heard = self.transcripts.pop_front();
+                WorkOutcome::Transcript(heard.unwrap_or_else(|| Ok("heard".to_owned())))
+            }
+            SessionWork::StartWorkflow(start) => {
+                self.workflows.push(start);
+                WorkOutcome::Workflow(Ok(RunId::from("run-1")))
+            }
+            SessionWork::ReportFlow(report) => {
+                self.reports.push(*report);
+                WorkOutcome::Reported
+            }
+            work @ SessionWork::CancelWorkflow { .. } => {
+                self.other_work.push(work);
+                WorkOutcome::Reported
+            }
+            SessionWork::ListEscalations => WorkOutcome::Escalations(Ok(Vec::new())),
         }
     }
 
@@ -280,10 +348,22 @@ impl TestSession {
             action_data: None,
             claimed_by: None,
         };
-        let request = AdminRequest::Resolve {
-            escalation: None,
-            decision,
-        };
+        let escalation = None;
+        self.act(
+            by,
+            AdminRequest::Resolve {
+                escalation,
+                decision,
+            },
+        )
+    }
+
+    /// An admin acts, and all work is performed.
+    pub(super) fn act(
+        &mut self,
+        by: &str,
+        request: AdminRequest,
+    ) -> Result<SessionReply, SessionRefusal> {
         let actor = AdminActor {
             id: by.to_owned(),
             role: None,
@@ -293,6 +373,50 @@ impl TestSession {
         let reply = self.command(SessionCommand::Act { actor, request });
         self.perform_all();
         reply
+    }
+
+    /// An admin writes a command elsewhere that names this session by `target`.
+    pub(super) fn run_command(&mut self, from: &str, text: &str, target: &str) -> Vec<String> {
+        let before = self.sent.len();
+        let message = Box::new(self.message(from, text));
+        self.command(SessionCommand::RunCommand {
+            message,
+            transport: "desk".to_owned(),
+            target: target.to_owned(),
+        })
+        .expect("accepted");
+        self.perform_all();
+        self.sent[before..].to_vec()
+    }
+
+    /// The code of the active run was changed: it yields something else than its journal says.
+    pub(super) fn change_code(&mut self) -> RunId {
+        let run = self.state().flow().expect("a flow").run_id().clone();
+        let step = ProgramStep::Diverged {
+            step: 1,
+            expected: json!("a"),
+            actual: json!("b"),
+        };
+        self.programs
+            .borrow_mut()
+            .diverges
+            .insert(run.clone(), step);
+        run
+    }
+
+    pub(super) fn restore_code(&mut self) {
+        self.programs.borrow_mut().diverges.clear();
+    }
+
+    /// What the code was last told with a result.
+    pub(super) fn last_context(&self) -> Value {
+        let programs = self.programs.borrow();
+        programs.contexts.last().map_or(Value::Null, |c| json!(c))
+    }
+
+    /// Events of one kind.
+    pub(super) fn count(&self, is_it: impl Fn(&Body) -> bool) -> usize {
+        self.events.iter().filter(|event| is_it(event)).count()
     }
 
     pub(super) fn state(&self) -> &ChatSession {
@@ -314,7 +438,9 @@ impl TestSession {
 
     pub(super) fn failures(&self, stage: &str) -> Vec<String> {
         let failures = self.events.iter().filter_map(|event| match event {
-            Body::ResponseFailed { stage: at, reason } if at == stage => Some(reason.clone()),
+            Body::ResponseFailed {
+                stage: at, reason, ..
+            } if at == stage => Some(reason.clone()),
             _ => None,
         });
         failures.collect()
@@ -337,6 +463,7 @@ fn first() -> SessionStart {
             name_is_chosen: false,
             tags: Vec::new(),
             preferences: Value::Null,
+            consent: None,
         },
         transport: "loopback".to_owned(),
         address: "u1".to_owned(),
