@@ -1,8 +1,20 @@
 //! The session machine: given an agent, when a user, a timer or an admin acts, then these texts and
 //! events follow.
 
+mod admin_commands;
+mod approvals;
+mod bounds;
+mod bursts;
+mod divergence;
+mod endings;
 mod escalations;
 mod flows;
 mod harness;
 mod hooks;
+mod modes;
+mod people;
 mod plain_agent;
+mod programs;
+mod questions;
+mod speech;
+mod workflows;
