@@ -1,20 +1,16 @@
-//! The path without a flow: model, tools, model again, and the answer. Also the choice of a flow by
-//! the model.
+//! The path without a flow: model, tools, model again, and the answer.
 
 use super::draft::Draft;
 use super::turn::Next;
-use crate::agent::{FlowRouter, RouterFallback, TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN};
+use crate::agent::{TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN};
 use serde_json::Value;
 use tandem_record::FlowId;
 use tandem_record::conversation::{
     AgentMode, CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeOutcome,
-    FlowOrigin, MessageRole, Modality, ModelPurpose, RouterReason, SessionEnd,
-    SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome, WorkPurpose,
+    FlowOrigin, MessageRole, Modality, ModelPurpose, SessionEnd, SessionEventBody as Body,
+    SessionWork, TurnCause, TurnOutcome, WorkPurpose,
 };
 use tandem_schema::{MAX_WORK, Meter};
-
-/// Messages a routing call sees before the current one.
-const ROUTER_MEMORY: usize = 6;
 
 impl Draft<'_> {
     pub(super) fn call_model(&mut self) -> Next {
@@ -87,14 +83,14 @@ impl Draft<'_> {
     }
 
     /// A message that was remembered when it arrived and is answered only now.
-    fn replayed_message(&self) -> Option<ChatMessage> {
+    pub(super) fn replayed_message(&self) -> Option<ChatMessage> {
         let turn = self.turn();
         let is_replay = matches!(turn.cause, TurnCause::QueueReplay { .. });
         is_replay.then(|| ChatMessage::new(ChatRole::User, turn.text()))
     }
 
     /// The last messages, oldest first.
-    fn remembered(&self, count: usize) -> Vec<ChatMessage> {
+    pub(super) fn remembered(&self, count: usize) -> Vec<ChatMessage> {
         let memory = &self.session.memory;
         let skipped = memory.len().saturating_sub(count);
         let shown = memory.iter().skip(skipped);
@@ -184,6 +180,11 @@ impl Draft<'_> {
             }
             WORKFLOW_RUN if is_offered(self) => return self.start_workflow_tool(&call),
             _ => {}
+        }
+        if self.turn().steps >= self.cx.agent.limits.max_recursion_steps {
+            let content = format!("Tool {} failed: too many steps in this turn", call.name);
+            self.answer_tool(&call, content, true);
+            return None;
         }
         match self.check_tool(&call.name, &call.args) {
             Ok(()) => {
@@ -289,104 +290,6 @@ impl Draft<'_> {
         };
         let reply = reply.to_owned();
         self.respond(&reply, CandidateOrigin::Classic, Some(output))
-    }
-
-    /// The flow that a field of the structured answer names.
-    fn flow_by_field(&mut self, output: &Value) -> Option<Next> {
-        let Some(FlowRouter::SchemaFlow { field, fallback }) = &self.cx.agent.flow_router else {
-            return None;
-        };
-        let named = output.get(field.as_str()).and_then(Value::as_str);
-        let known = named.filter(|name| self.cx.agent.flows.contains_key(*name));
-        let (flow, reason, used) = match (known, named, fallback) {
-            (Some(flow), _, _) => (Some(flow.to_owned()), RouterReason::Selected, false),
-            (None, Some(_), RouterFallback::Flow(flow)) => {
-                (Some(flow.clone()), RouterReason::UnknownFlow, true)
-            }
-            (None, None, RouterFallback::Flow(flow)) => {
-                (Some(flow.clone()), RouterReason::Missing, true)
-            }
-            (None, Some(_), RouterFallback::Classic) => (None, RouterReason::UnknownFlow, true),
-            (None, None, RouterFallback::Classic) => (None, RouterReason::Missing, true),
-        };
-        self.emit(Body::RouterDecided {
-            mode: "schema_flow".to_owned(),
-            flow: named.map(str::to_owned),
-            confidence: None,
-            reason,
-            fallback_used: used,
-        });
-        self.start_flow(
-            &FlowId::from(flow?),
-            Some(output.clone()),
-            FlowOrigin::Router,
-        )
-    }
-
-    /// What a routing call sees: the task, the flows, the last messages, the text.
-    pub(super) fn router_messages(&self, prompt: &str) -> Vec<ChatMessage> {
-        let mut task = format!("{prompt}\n\nFlows:");
-        for (id, flow) in &self.cx.agent.flows {
-            task.push_str("\n- ");
-            task.push_str(id);
-            if let Some(description) = &flow.description {
-                task.push_str(": ");
-                task.push_str(description);
-            }
-        }
-        let mut messages = vec![ChatMessage::new(ChatRole::System, task)];
-        // The current text is the last of the remembered ones.
-        messages.extend(self.remembered(ROUTER_MEMORY + 1));
-        messages.extend(self.replayed_message());
-        messages
-    }
-
-    /// Uses the answer of the routing call; `None` when the call failed.
-    pub(super) fn use_route(&mut self, answer: Option<&ChatAnswer>) -> Next {
-        let Some(FlowRouter::Detector {
-            min_confidence,
-            fallback,
-            output_schema,
-            ..
-        }) = &self.cx.agent.flow_router
-        else {
-            return Next::Classic;
-        };
-        let output = answer.and_then(structured_of);
-        let fits = |output: &Value| {
-            let errors = output_schema
-                .as_ref()
-                .map(|s| s.errors(output, &Meter::with_limit(MAX_WORK)));
-            errors.is_none_or(|errors| errors.is_empty())
-        };
-        let output = output.filter(fits);
-        let named = output.as_ref().and_then(|o| o.get("flow")?.as_str());
-        let confidence = output.as_ref().and_then(|o| o.get("confidence")?.as_f64());
-        let reason = match named {
-            None if output.is_none() => RouterReason::ParseError,
-            None => RouterReason::Missing,
-            Some(name) if !self.cx.agent.flows.contains_key(name) => RouterReason::UnknownFlow,
-            Some(_) if min_confidence.is_some_and(|min| confidence.is_none_or(|c| c < min)) => {
-                RouterReason::LowConfidence
-            }
-            Some(_) => RouterReason::Selected,
-        };
-        let selected = reason == RouterReason::Selected;
-        let chosen = match fallback {
-            _ if selected => named.map(str::to_owned),
-            RouterFallback::Flow(flow) => Some(flow.clone()),
-            RouterFallback::Classic => None,
-        };
-        self.emit(Body::RouterDecided {
-            mode: "detector".to_owned(),
-            flow: named.map(str::to_owned),
-            confidence,
-            reason,
-            fallback_used: !selected,
-        });
-        let flow = chosen.map(FlowId::from);
-        let started = flow.and_then(|flow| self.start_flow(&flow, None, FlowOrigin::Router));
-        started.unwrap_or(Next::Classic)
     }
 }
 

@@ -4,13 +4,13 @@
 use super::draft::Draft;
 use super::hook_decision::BeforeLlm;
 use super::turn_state::Turn;
-use crate::agent::{FlowRouter, HookFailurePolicy};
+use crate::agent::HookFailurePolicy;
 use crate::flow::FlowError;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     AgentMode, CandidateOrigin, CodeCall, CodeOutcome, FlowOrigin, HookStage, ModelPurpose,
     RequestedWork, ResponseSource, SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome,
-    TurnTrigger, WorkOutcome, WorkPurpose,
+    WorkOutcome, WorkPurpose,
 };
 
 /// Sent to everybody but the only user an agent serves.
@@ -295,20 +295,6 @@ impl Draft<'_> {
         };
         self.report_hook_failure(HookStage::BeforeLlm, reason);
         BeforeLlm::Continue
-    }
-
-    fn route(&mut self) -> Next {
-        let routes = matches!(
-            self.turn().trigger(),
-            TurnTrigger::Inbound | TurnTrigger::QueueReplay
-        );
-        match &self.cx.agent.flow_router {
-            Some(FlowRouter::Detector { prompt, .. }) if routes => {
-                let messages = self.router_messages(prompt);
-                self.ask_model(ModelPurpose::Router, messages)
-            }
-            _ => Next::Classic,
-        }
     }
 
     /// A result that a flow gets for an effect, as the journal has it.

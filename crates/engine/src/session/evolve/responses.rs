@@ -46,12 +46,12 @@ impl ChatSession {
                 self.drafts.insert(draft_id.clone(), draft);
             }
             Body::DraftDecided { draft_id, .. } => drop(self.drafts.remove(draft_id)),
-            Body::ResponseSuppressed { effect_id, .. } => {
-                if let Some(effect) = effect_id {
-                    self.unsent.remove(effect);
-                }
+            Body::ResponseSuppressed {
+                effect_id: Some(effect_id),
+                ..
             }
-            Body::ResponseSent { effect_id, .. } | Body::SendFailed { effect_id, .. } => {
+            | Body::ResponseSent { effect_id, .. }
+            | Body::SendFailed { effect_id, .. } => {
                 self.unsent.remove(effect_id);
             }
             Body::ResponseFailed {

@@ -89,6 +89,21 @@ impl TestSession {
         }
     }
 
+    /// An agent whose only flow is offered to the model.
+    pub(super) fn with_tool_flow(id: &str, code: Code) -> Self {
+        let mut desk = Self::new(json!({}), &[(id, code)]);
+        let flow = desk.agent.flows.get_mut(id).expect("a flow");
+        flow.tool = Some(crate::agent::FlowTool {
+            alias: id.to_owned(),
+        });
+        desk
+    }
+
+    /// The work that is held back.
+    pub(super) fn held_effect(&self) -> EffectId {
+        self.outbox.front().expect("work").0.clone()
+    }
+
     /// Sends a message and performs all work. Returns the texts that were sent for it.
     pub(super) fn say(&mut self, text: &str) -> Vec<String> {
         let before = self.sent.len();
