@@ -93,6 +93,17 @@ pub fn start(start: SessionStart, message: InboundMessage, cx: &SessionContext<'
     undecided(decided.map_err(Stopped::Draft))
 }
 
+/// Begins a session without a message: a workflow or a schedule addresses the user first.
+pub fn open(start: SessionStart, cx: &SessionContext<'_>) -> Decided {
+    let session = ChatSession::new(start.clone(), cx.now);
+    let draft = Draft::begin(session, Body::SessionStarted(Box::new(start)), cx);
+    undecided(
+        draft
+            .into_decision(SessionReply::Done)
+            .map_err(Stopped::Draft),
+    )
+}
+
 pub fn decide(session: &ChatSession, command: &SessionCommand, cx: &SessionContext<'_>) -> Decided {
     match attempt(Draft::new(session.clone(), cx), command) {
         // Nothing of the first draft is kept: the run is left where it waits.
@@ -124,6 +135,8 @@ fn attempt(mut draft: Draft<'_>, command: &SessionCommand) -> Result<SessionDeci
             let turn = draft.accept((**message).clone());
             SessionReply::Accepted { turn }
         }
+        // It exists already.
+        SessionCommand::Open { .. } => SessionReply::Done,
         SessionCommand::RunCommand {
             message,
             transport,

@@ -50,6 +50,8 @@ pub(super) struct Draft<'a> {
     pub(super) found_divergence: Option<Divergence>,
     /// What an earlier draft of this decision found.
     pub(super) divergence: Option<Divergence>,
+    /// The turn that events between turns are about: the one they cause, or the last one.
+    pub(super) caused_turn: Option<u64>,
     /// Context calls of the active flow since its last effect.
     pub(super) host_calls: u32,
     dropped: Vec<EffectId>,
@@ -69,6 +71,7 @@ impl<'a> Draft<'a> {
             needs_program: None,
             found_divergence: None,
             divergence: None,
+            caused_turn: None,
             host_calls: 0,
             dropped: Vec::new(),
             events: Vec::new(),
@@ -112,12 +115,13 @@ impl<'a> Draft<'a> {
             "only deliveries follow the end of session {}",
             self.session.id()
         );
+        let turn = self.session.turn.as_ref();
         let recorded = Recorded {
             seq: self.session.next_seq(),
             at: self.now,
             cause: None,
             event: SessionEvent {
-                turn: self.session.turn.as_ref().map(|turn| turn.number),
+                turn: turn.map(|turn| turn.number).or(self.caused_turn),
                 flow,
                 actor: self.actor.clone(),
                 body,

@@ -8,8 +8,8 @@ use super::turn::Next;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     CandidateOrigin, ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution,
-    EscalationStatus, EscalationVote, FlowPause, ResumedBy, SessionEventBody as Body, SessionReply,
-    TurnCause,
+    EscalationStatus, EscalationVote, FlowPause, FlowRef, ResumedBy, SessionEventBody as Body,
+    SessionReply, TurnCause,
 };
 use tandem_record::{EscalationId, InterruptId, RunId};
 
@@ -53,11 +53,14 @@ impl Draft<'_> {
             resolved_at: self.now,
             channel: actor.map(|actor| actor.channel).unwrap_or_default(),
         };
-        self.emit(Body::EscalationResolved {
-            escalation_id: escalation.id.clone(),
-            resolution,
-            detached: escalation.detached,
-        });
+        self.emit_about(
+            &escalation,
+            Body::EscalationResolved {
+                escalation_id: escalation.id.clone(),
+                resolution,
+                detached: escalation.detached,
+            },
+        );
         if !self.queue_delivery(&escalation.id) && escalation.flow_run_id.is_none() {
             self.tell_user(decision.message.as_deref());
         }
@@ -88,15 +91,20 @@ impl Draft<'_> {
                 false => Err(SessionRefusal::NotAnApprover),
             };
         }
-        self.emit(Body::EscalationVoted {
-            escalation_id: escalation.id.clone(),
-            vote: EscalationVote {
-                by: actor.to_owned(),
-                message: decision.message.clone(),
-                action_data: decision.action_data.clone(),
-                at: self.now,
+        let vote = EscalationVote {
+            by: actor.to_owned(),
+            message: decision.message.clone(),
+            action_data: decision.action_data.clone(),
+            at: self.now,
+        };
+        let escalation_id = escalation.id.clone();
+        self.emit_about(
+            escalation,
+            Body::EscalationVoted {
+                escalation_id,
+                vote,
             },
-        });
+        );
         Ok(escalation.votes.len() as u32 + 1 < escalation.required_approvals)
     }
 
@@ -152,6 +160,22 @@ impl Draft<'_> {
             });
         }
         waits
+    }
+
+    /// Drafts an event about an escalation. It names the flow that opened it and, between turns, the
+    /// turn that follows from it.
+    fn emit_about(&mut self, escalation: &EscalationRecord, body: Body) {
+        let waits = self.session.waits_for(&escalation.id).is_some()
+            || self.session.approval_of(&escalation.id).is_some();
+        let (flow_id, flow_run_id) = (escalation.flow_id.clone(), escalation.flow_run_id.clone());
+        let flow = flow_id.zip(flow_run_id);
+        let flow = flow.map(|(flow_id, flow_run_id)| FlowRef {
+            flow_id,
+            flow_run_id,
+        });
+        self.caused_turn = Some(self.session.last_turn + u64::from(waits));
+        self.emit_for(flow, body);
+        self.caused_turn = None;
     }
 
     /// The turn that hands the decision to the flow.
@@ -222,12 +246,17 @@ impl Draft<'_> {
 
     pub(super) fn close_as_timed_out(&mut self, id: &EscalationId) {
         let open = self.session.escalations.get(id).filter(|e| e.is_open());
-        if let Some(deadline) = open.map(|e| e.deadline.unwrap_or(self.now)) {
-            self.emit(Body::EscalationTimedOut {
+        let Some(escalation) = open.cloned() else {
+            return;
+        };
+        let deadline = escalation.deadline.unwrap_or(self.now);
+        self.emit_about(
+            &escalation,
+            Body::EscalationTimedOut {
                 escalation_id: id.clone(),
                 deadline,
-            });
-        }
+            },
+        );
     }
 }
 

@@ -59,7 +59,7 @@ mod workflows;
 
 pub use admin_gate::command_target;
 pub use context_data::{RESERVED_PREFIX, inbound};
-pub use decide::{SessionRefusal, SessionUndecided, decide, start};
+pub use decide::{SessionRefusal, SessionUndecided, decide, open, start};
 pub use draft::{SessionContext, SessionDecision, SessionNeed};
 pub use flow_state::ActiveFlow;
 pub use host_calls::check_key;

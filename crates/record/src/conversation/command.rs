@@ -15,6 +15,8 @@ pub enum SessionCommand {
         start: Box<SessionStart>,
         message: Box<InboundMessage>,
     },
+    /// A session begins without a message.
+    Open { start: Box<SessionStart> },
     /// A message of the user.
     Receive { message: Box<InboundMessage> },
     /// A piece of work was performed, or failed for good.

@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tandem_record::Timestamp;
 use tandem_record::conversation::{
-    FlowOrigin, FlowStartRequest, ResponseSource, SessionEvent, SessionEventBody as Body,
-    TurnTrigger,
+    FlowOrigin, FlowPause, FlowStartRequest, ResponseSource, SessionEvent,
+    SessionEventBody as Body, TurnTrigger,
 };
 
 /// Diverged runs kept for an operator. The oldest is forgotten; its journal stays.
@@ -53,6 +53,15 @@ impl ChatSession {
                 }
             }
             Body::FlowPaused { pause } => {
+                if let FlowPause::Wait {
+                    interrupt_id,
+                    escalation_id: Some(escalation),
+                    ..
+                } = pause
+                    && let Some(escalation) = self.escalations.get_mut(escalation)
+                {
+                    escalation.interrupt_id = Some(interrupt_id.clone());
+                }
                 if let Some(flow) = &mut self.flow {
                     flow.pause = Some(pause.clone());
                 }

@@ -196,6 +196,30 @@ fn deadline_refuses_and_a_late_decision_conflicts() {
     );
 }
 
+/// Z-201: also between turns an event names its flow, the turn it causes and the actor.
+#[test]
+fn decision_of_an_admin_names_the_turn_it_causes() {
+    let mut desk = waiting_desk(json!({}));
+    let run = desk.state().flow().expect("a flow").run_id().clone();
+    let pause = desk
+        .state()
+        .flow()
+        .and_then(|f| f.pause())
+        .expect("it waits");
+    let waits_at = Some(pause.interrupt_id().clone());
+    let record = desk.state().escalations().next().expect("one");
+    assert_eq!(record.interrupt_id, waits_at);
+    desk.resolve(true, "ana").expect("open");
+    let recorded = desk.recorded.iter();
+    let mut resolved = recorded.filter(|e| matches!(e.body, Body::EscalationResolved { .. }));
+    let event = resolved.next().expect("resolved");
+    assert_eq!(event.actor.as_ref().map(|a| a.id.as_str()), Some("ana"));
+    assert_eq!(event.flow.as_ref().map(|f| &f.flow_run_id), Some(&run));
+    let resumed = desk.recorded.iter();
+    let mut resumed = resumed.filter(|e| matches!(e.body, Body::InterruptResumed { .. }));
+    assert_eq!(event.turn, resumed.next().expect("resumed").turn);
+}
+
 /// Z-33
 #[test]
 fn message_meanwhile_is_stored_or_acknowledged() {

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
     AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
-    EscalationDecision, FlowRecord, FlowReport, InboundMessage, SessionCommand,
+    EscalationDecision, FlowRecord, FlowReport, InboundMessage, SessionCommand, SessionEvent,
     SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
     WorkflowStart,
 };
@@ -26,6 +26,8 @@ pub(super) struct TestSession {
     pub(super) session: Option<ChatSession>,
     pub(super) now: Timestamp,
     pub(super) events: Vec<Body>,
+    /// The same with turn, flow and actor.
+    pub(super) recorded: Vec<SessionEvent>,
     pub(super) journal: Vec<(RunId, FlowRecord)>,
     outbox: VecDeque<(EffectId, SessionWork)>,
     pub(super) sent: Vec<String>,
@@ -71,6 +73,7 @@ impl TestSession {
             session: None,
             now: Timestamp(1_800_000_000_000),
             events: Vec::new(),
+            recorded: Vec::new(),
             journal: Vec::new(),
             outbox: VecDeque::new(),
             sent: Vec::new(),
@@ -193,8 +196,10 @@ impl TestSession {
             Some(&decision.after),
             "fold and decision agree"
         );
-        self.events
-            .extend(decision.events.into_iter().map(|e| e.event.body));
+        for event in decision.events {
+            self.events.push(event.event.body.clone());
+            self.recorded.push(event.event);
+        }
         self.journal.extend(decision.journal);
         self.outbox.extend(decision.work);
         self.outbox.retain(|(id, _)| !decision.dropped.contains(id));

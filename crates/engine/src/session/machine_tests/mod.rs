@@ -16,5 +16,6 @@ mod people;
 mod plain_agent;
 mod programs;
 mod questions;
+mod random_days;
 mod speech;
 mod workflows;
