@@ -209,6 +209,10 @@ impl Draft<'_> {
         if self.session.flow.is_some() {
             self.end_flow(Some(flow_reason), true);
         }
+        let diverged: Vec<_> = self.session.diverged.keys().cloned().collect();
+        for run in diverged {
+            self.fail_diverged(&run, "replay_diverged");
+        }
         if let Some(approval) = &self.session.approval {
             let call_id = approval.request.call.id.clone();
             self.emit(Body::ApprovalDecided {

@@ -184,6 +184,8 @@ impl Draft<'_> {
         let candidate = plain(text, CandidateOrigin::Side);
         let is_command = self.session.turn.as_ref().is_some_and(Turn::is_command);
         match self.agent_mode() {
+            // Nobody decides about drafts of a session that has ended.
+            AgentMode::DraftOnly if self.session.ended.is_some() => self.suppress("session_ended"),
             AgentMode::Off if !is_command => self.suppress("agent_off"),
             AgentMode::DraftOnly if !is_command && to == self.session.start.address => {
                 self.hold_draft(candidate);

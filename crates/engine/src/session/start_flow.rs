@@ -245,9 +245,6 @@ impl Draft<'_> {
     ) -> Result<SessionReply, SessionRefusal> {
         let flow = self.session.diverged.get(run).cloned();
         let flow = flow.ok_or(SessionRefusal::NoFlow)?;
-        if self.session.ended.is_some() && action != DivergenceAction::Abort {
-            return Err(SessionRefusal::Ended);
-        }
         match action {
             DivergenceAction::Abort => {
                 self.fail_diverged(run, "replay_diverged");
@@ -284,7 +281,7 @@ impl Draft<'_> {
         );
     }
 
-    fn fail_diverged(&mut self, run: &RunId, code: &str) {
+    pub(super) fn fail_diverged(&mut self, run: &RunId, code: &str) {
         let Some(flow) = self.session.diverged.get(run).cloned() else {
             return;
         };

@@ -12,10 +12,9 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
-    EscalationDecision, FlowRecord, FlowReport, InboundMessage, SessionCommand, SessionEvent,
-    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
-    WorkflowStart,
+    ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome, FlowRecord, FlowReport, InboundMessage,
+    SessionCommand, SessionEvent, SessionEventBody as Body, SessionReply, SessionStart,
+    SessionTimer, SessionWork, WorkOutcome, WorkflowStart,
 };
 use tandem_record::{EffectId, Owner, RunId, TenantId, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
@@ -178,6 +177,22 @@ impl TestSession {
         }
     }
 
+    /// Outcomes and timers may come twice. The second time changes nothing (Z-190).
+    fn command_twice(&mut self, command: SessionCommand) {
+        self.command(command.clone()).expect("never refused");
+        let (events, work) = (self.events.len(), self.outbox.len());
+        self.command(command).expect("never refused");
+        assert_eq!(self.events.len(), events, "a repetition changes nothing");
+        // A turn that waits is offered again under the same id.
+        let ids: Vec<_> = self.outbox.iter().skip(work).map(|(id, _)| id).collect();
+        let known = |id: &EffectId| self.outbox.iter().take(work).any(|(of, _)| of == id);
+        assert!(
+            ids.into_iter().all(known),
+            "a repetition requests nothing new"
+        );
+        self.outbox.truncate(work);
+    }
+
     fn take(&mut self, before: Option<ChatSession>, decision: SessionDecision) -> SessionReply {
         let mut folded = before;
         for event in &decision.events {
@@ -216,8 +231,7 @@ impl TestSession {
         {
             let (effect, work) = self.outbox.remove(at).expect("it is there");
             let outcome = Box::new(self.perform(&effect, work));
-            self.command(SessionCommand::FinishWork { effect, outcome })
-                .expect("never refused");
+            self.command_twice(SessionCommand::FinishWork { effect, outcome });
         }
     }
 
@@ -292,60 +306,7 @@ impl TestSession {
     }
 
     pub(super) fn fire(&mut self, timer: SessionTimer) {
-        self.command(SessionCommand::FireTimer(timer))
-            .expect("never refused");
-    }
-
-    pub(super) fn resolve(
-        &mut self,
-        approved: bool,
-        by: &str,
-    ) -> Result<SessionReply, SessionRefusal> {
-        let decision = EscalationDecision {
-            approved,
-            message: None,
-            action_data: None,
-            claimed_by: None,
-        };
-        let escalation = None;
-        self.act(
-            by,
-            AdminRequest::Resolve {
-                escalation,
-                decision,
-            },
-        )
-    }
-
-    /// An admin acts, and all work is performed.
-    pub(super) fn act(
-        &mut self,
-        by: &str,
-        request: AdminRequest,
-    ) -> Result<SessionReply, SessionRefusal> {
-        let actor = AdminActor {
-            id: by.to_owned(),
-            role: None,
-            channel: "ui_api".to_owned(),
-            metadata: None,
-        };
-        let reply = self.command(SessionCommand::Act { actor, request });
-        self.perform_all();
-        reply
-    }
-
-    /// An admin writes a command elsewhere that names this session by `target`.
-    pub(super) fn run_command(&mut self, from: &str, text: &str, target: &str) -> Vec<String> {
-        let before = self.sent.len();
-        let message = Box::new(self.message(from, text));
-        self.command(SessionCommand::RunCommand {
-            message,
-            transport: "desk".to_owned(),
-            target: target.to_owned(),
-        })
-        .expect("accepted");
-        self.perform_all();
-        self.sent[before..].to_vec()
+        self.command_twice(SessionCommand::FireTimer(timer));
     }
 
     /// The code of the active run was changed: it yields something else than its journal says.

@@ -2,6 +2,7 @@
 //! events follow.
 
 mod admin_commands;
+mod admins;
 mod approvals;
 mod bounds;
 mod bursts;

@@ -6,8 +6,9 @@ use super::harness::{Code, TestSession, code, done, effect, failed, value};
 use serde_json::json;
 use std::collections::BTreeSet;
 use tandem_record::conversation::{
-    AdminRequest, AgentMode, ChatAnswer, ChatToolCall, DivergenceAction, DraftDecision,
-    OnActiveFlow, ParentNode, SessionCommand, SessionEventBody as Body, WorkflowResult,
+    AdminRequest, AgentMode, ChatAnswer, ChatToolCall, CodeOutcome, DivergenceAction,
+    DraftDecision, OnActiveFlow, ParentNode, SessionCommand, SessionEventBody as Body, SideMessage,
+    WorkflowResult,
 };
 
 const SEEDS: u64 = 150;
@@ -63,6 +64,16 @@ fn desk(chance: &mut Chance) -> TestSession {
     route_on_start(&mut desk);
     let broken = chance.below(4) == 0;
     desk.functions.insert(
+        "onResponse".to_owned(),
+        Box::new(|_| CodeOutcome {
+            side_messages: vec![SideMessage {
+                to: "u1".to_owned(),
+                text: "by the way".to_owned(),
+            }],
+            ..CodeOutcome::default()
+        }),
+    );
+    desk.functions.insert(
         "beforeResponse".to_owned(),
         Box::new(move |_| match broken {
             true => failed("timeout", "slow"),
@@ -85,10 +96,9 @@ fn act(desk: &mut TestSession, chance: &mut Chance) {
         "/usage",
         "/nope",
     ]);
-    match chance.below(16) {
-        0..=5 => {
-            desk.receive(text);
-        }
+    match chance.below(17) {
+        0..=5 if desk.state().ended().is_none() => desk.receive(text),
+        0..=5 => desk.perform_all(),
         6 => desk.wait_seconds([0, 10, 40, 400][chance.below(4)]),
         7 => drop(desk.resolve(chance.below(2) == 0, "ana")),
         8 => {
@@ -103,6 +113,7 @@ fn act(desk: &mut TestSession, chance: &mut Chance) {
             }
         }
         10 => drop(desk.act("ana", AdminRequest::AbortFlow)),
+        15 if chance.below(5) == 0 => drop(desk.act("ana", AdminRequest::EndSession)),
         11 => {
             let parent = ParentNode {
                 run_id: "run-9".into(),
@@ -185,9 +196,6 @@ fn whatever_happens_the_session_stays_sound() {
         let mut desk = desk(&mut chance);
         desk.receive("hi");
         for _ in 0..STEPS {
-            if desk.state().ended().is_some() {
-                break;
-            }
             act(&mut desk, &mut chance);
             if chance.below(3) > 0 {
                 desk.perform_all();
@@ -208,6 +216,7 @@ fn whatever_happens_the_session_stays_sound() {
         assert!(desk.state().required_timers().is_empty(), "seed {seed}");
         let open = desk.state().escalations().filter(|e| e.is_open()).count();
         assert_eq!(open, 0, "seed {seed}");
+        assert_eq!(desk.state().diverged().count(), 0, "seed {seed}");
         seen.extend(desk.events.iter().map(tag));
     }
     for expected in EXPECTED {
