@@ -20,7 +20,7 @@ use tandem_runtime::{
 use tandem_store::memory::MemoryStore;
 use tandem_store::{Outbox as _, ReadLog as _, ReadTimers as _};
 use tandem_testkit::test_host::{TestHost, TestHostBuilder, tenant};
-use tandem_testkit::{InjectedFault, wf};
+use tandem_testkit::{InjectedFault, StoreConnection, wf};
 use tokio::test;
 
 /// A process that drives mailboxes.
@@ -182,6 +182,33 @@ async fn refusal_of_another_process_is_seen_at_dispatch() {
     assert_eq!(transport.numbers(), [0]);
     let log = first.log("a").await;
     assert_eq!(endings(&log), [(0, "suppressed"), (1, "suppressed")]);
+}
+
+#[test(start_paused = true)]
+async fn retry_is_not_scheduled_by_a_process_that_lost_its_lease() {
+    let transport = Arc::default();
+    let store = MemoryStore::new();
+    let process = |incarnation| TestHostBuilder {
+        store: store.clone(),
+        incarnation,
+        shares_store: true,
+        ..TestHostBuilder::default()
+    };
+    let first = MailHost::start(process(1), &transport).await;
+    let second = MailHost::start(process(2), &transport).await;
+    first.open("a").await;
+    transport.fail_next(1);
+    // The commit of the retry is under way for long, and the process renews no lease meanwhile.
+    let hangs = InjectedFault::SlowBefore(200_000);
+    first.host.faults.next([InjectedFault::None, hangs]);
+    first.post("a", 1).await;
+    first.host.elapse(10).await;
+    assert_eq!(transport.numbers(), [0]);
+    first.host.faults.set_connection(StoreConnection::Stalled);
+    second.host.elapse(120_000).await;
+    assert_eq!(transport.numbers(), [0, 0], "the second process sent it");
+    second.host.elapse(120_000).await;
+    assert_eq!(transport.numbers(), [0, 0], "the retry came too late");
 }
 
 #[test(start_paused = true)]
