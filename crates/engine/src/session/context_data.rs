@@ -10,6 +10,16 @@ use tandem_record::conversation::{FlowPause, InboundMessage};
 /// Keys the host writes. Code may read them.
 pub const RESERVED_PREFIX: &str = "__zupa.";
 
+/// Members of a flow's `ctx` that a turn sets anew.
+pub const SEGMENT_MEMBERS: [&str; 6] = [
+    "inbound",
+    "turnId",
+    "requestId",
+    "trigger",
+    "answers",
+    "lastInterrupt",
+];
+
 /// A message as code sees it.
 pub fn inbound(message: &InboundMessage) -> Value {
     let mut value = json!({
@@ -39,7 +49,7 @@ impl ChatSession {
         context
     }
 
-    /// The members of `ctx` that change with the turn that goes on with a flow.
+    /// The members of `ctx` that change with the turn that goes on with a flow: [`SEGMENT_MEMBERS`].
     pub(super) fn segment_context(&self, turn: &Turn) -> Object {
         let mut context = Object::new();
         let mut put = |name: &str, value: Value| context.insert(name.to_owned(), value);

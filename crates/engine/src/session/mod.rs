@@ -59,13 +59,14 @@ mod view;
 mod workflows;
 
 pub use admin_gate::command_target;
-pub use context_data::{RESERVED_PREFIX, inbound};
+pub use context_data::{RESERVED_PREFIX, SEGMENT_MEMBERS, inbound};
 pub use decide::{SessionRefusal, SessionUndecided, decide, open, start};
 pub use draft::{SessionContext, SessionDecision, SessionNeed};
 pub use flow_state::ActiveFlow;
 pub use host_calls::check_key;
 pub use keywords::{KeywordList, KeywordMatch, Keywords};
 pub use language::Language;
+pub use profile::change_of as profile_change;
 pub use program::{ProgramStep, Programs, Resume};
 pub use rate::{RateWindow, SenderRates};
 pub use state::ChatSession;

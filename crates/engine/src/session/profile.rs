@@ -10,7 +10,7 @@ const MAX_PREFERENCES_BYTES: usize = 16 * 1024;
 pub(super) const REPLY_FORMAT: &str = "preferredReplyFormat";
 
 /// Reads `{displayName?, tags?, preferences?}`.
-pub(super) fn change_of(value: &Value) -> Result<ProfileChange, String> {
+pub fn change_of(value: &Value) -> Result<ProfileChange, String> {
     let fields = value.as_object().ok_or("the change is not an object")?;
     let mut change = ProfileChange::default();
     for (name, value) in fields {

@@ -46,6 +46,21 @@ pub struct ProfileChange {
 }
 
 impl ProfileChange {
+    /// Adds a later change; its values win.
+    pub fn merge(&mut self, later: Self) {
+        self.name_is_chosen |= later.name_is_chosen;
+        self.display_name = later.display_name.or(self.display_name.take());
+        self.tags = later.tags.or(self.tags.take());
+        self.proactive = later.proactive.or(self.proactive);
+        self.preferences = match (self.preferences.take(), later.preferences) {
+            (Some(Value::Object(mut earlier)), Some(Value::Object(later))) => {
+                earlier.extend(later);
+                Some(Value::Object(earlier))
+            }
+            (earlier, later) => later.or(earlier),
+        };
+    }
+
     /// Changes a profile.
     pub fn apply_to(&self, profile: &mut ChatUser) {
         if let Some(name) = &self.display_name {
