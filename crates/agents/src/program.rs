@@ -165,9 +165,7 @@ fn validated(step: ParkedCallStep) -> Result<Value, Vec<String>> {
             Some(issues) => Err(vec![issue_texts(issues)]),
             None => Ok(checked["value"].take()),
         },
-        ParkedCallStep::HostCalls(_) => {
-            Err(vec!["a schema cannot call the context".to_owned()])
-        }
+        ParkedCallStep::HostCalls(_) => Err(vec!["a schema cannot call the context".to_owned()]),
         ParkedCallStep::Failed(why) => Err(vec![why.message]),
     }
 }

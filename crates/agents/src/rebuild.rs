@@ -50,7 +50,9 @@ pub(crate) fn rebuild(
 fn first_segment(start: &FlowRunStart) -> Object {
     let members = SEGMENT_MEMBERS.iter();
     let members = members.filter_map(|name| start.context.get_key_value(*name));
-    members.map(|(name, value)| (name.clone(), value.clone())).collect()
+    members
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 struct Replay {

@@ -86,7 +86,9 @@ impl FlowInstance {
         realm.enter(|scope| {
             let (run, registered) = find_flow(scope, start.flow_id)?;
             let context = json_text(start.context)?;
-            let begun = scope.driver("start")?.call::<_, ()>((run, context, registered));
+            let begun = scope
+                .driver("start")?
+                .call::<_, ()>((run, context, registered));
             Ok(begun?)
         })?;
         realm.renew_cpu(limits.cpu_ms);

@@ -78,9 +78,7 @@ impl App {
         let interrupt = question.interrupt;
         let accepted = match question.asked_by {
             Asker::Flow(run, node) => {
-                let (kind, outcome) = self
-                    .answer_flow(call, &run, &interrupt, &answer)
-                    .await?;
+                let (kind, outcome) = self.answer_flow(call, &run, &interrupt, &answer).await?;
                 let status = self.flow_run(&run).await?.status();
                 let asked_by = AskedBy::Run { run, node, status };
                 accepted(asked_by, interrupt, kind, outcome)
@@ -266,9 +264,8 @@ fn given_answer(value: &Value, question: &str) -> Result<Value, AppError> {
 fn edited_text(edited: &Value) -> Result<String, AppError> {
     let text = edited.as_str().or_else(|| edited["text"].as_str());
     let text = text.filter(|text| !text.trim().is_empty());
-    text.map(str::to_owned).ok_or_else(|| {
-        AppError::invalid("/resumeValue/editedArtifactData/text", "must be a text")
-    })
+    text.map(str::to_owned)
+        .ok_or_else(|| AppError::invalid("/resumeValue/editedArtifactData/text", "must be a text"))
 }
 
 fn accepted(

@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::time::Duration;
 use tandem_access::Scope;
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, AgentMode, DivergenceAction, EscalationDecision, SessionCommand, SessionEventBody as Body,
-    SessionReply, SessionView, TurnCause,
+    AdminActor, AdminRequest, AgentMode, DivergenceAction, EscalationDecision, SessionCommand,
+    SessionEventBody as Body, SessionReply, SessionView, TurnCause,
 };
 use tandem_record::{EscalationId, FlowId, RunId, SessionId};
 use tandem_runtime::conversation::SessionRefusal;

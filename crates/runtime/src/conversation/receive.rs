@@ -192,9 +192,7 @@ impl Runtime {
             .submit_command(&conversations.sessions, &stream, command, Some(&records))
             .await?;
         match answer.result {
-            Ok(SessionReply::Accepted { turn }) => {
-                Ok(Some(ReceivedMessage::Accepted(claim(turn))))
-            }
+            Ok(SessionReply::Accepted { turn }) => Ok(Some(ReceivedMessage::Accepted(claim(turn)))),
             Ok(_) | Err(SessionRefusal::Ended | SessionRefusal::Unknown) => Ok(None),
             Err(refusal @ SessionRefusal::Overloaded) => {
                 Err(Fault::retryable(OVERLOADED, refusal.to_string()).into())

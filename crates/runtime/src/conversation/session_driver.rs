@@ -95,7 +95,8 @@ impl DrivenMachine for SessionMachine {
                     return Ok(decision);
                 }
                 Err(SessionNeed::Program(run)) if rebuilt.contains(&run) => {
-                    let message = format!("a decision needs the program of {run}, which was loaded");
+                    let message =
+                        format!("a decision needs the program of {run}, which was loaded");
                     return Err(Fault::permanent("corrupt", message).into());
                 }
                 Err(SessionNeed::Program(run)) => rebuilt.push(run),

@@ -11,9 +11,7 @@ use tandem_engine::session::ChatSession;
 use tandem_record::conversation::{
     DraftOutcome, EscalationRecord, EscalationStatus, SessionEvent, SessionEventBody as Body,
 };
-use tandem_record::{
-    InterruptId, QuestionBody, Recorded, StepId, StreamId, Timestamp,
-};
+use tandem_record::{InterruptId, QuestionBody, Recorded, StepId, StreamId, Timestamp};
 use tandem_store::InterruptRow;
 
 const APPROVAL: &str = "approval";

@@ -128,7 +128,9 @@ impl Runtime {
             limit: MAX_LISTED_ESCALATIONS,
             after: None,
         };
-        let found = self.store().list_escalations(&context.tenant, &filter, &page);
+        let found = self
+            .store()
+            .list_escalations(&context.tenant, &filter, &page);
         let rows = found.await?.map(|listing| listing.rows).unwrap_or_default();
         let open = rows.into_iter().map(|row| {
             let record: EscalationRecord = serde_json::from_str(&row.body).map_err(|error| {

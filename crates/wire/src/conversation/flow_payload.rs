@@ -18,7 +18,7 @@ pub(super) fn flow_payload(body: &Body, out: &mut Payload) {
             out.opt_text("input", input.as_ref());
             out.set("codeHash", version);
             out.opt("parent", parent.as_ref());
-            out.set("attempt", attempt);
+            out.opt("attempt", Some(attempt).filter(|attempt| **attempt > 1));
         }
         Body::FlowStartRefused { reason } => out.set("reason", reason),
         Body::FlowEffectStarted { step, effect, .. } => {

@@ -23,13 +23,12 @@ pub(super) fn interrupt_payload(body: &Body, out: &mut Payload) {
             kind,
             by,
             outcome,
-            text,
+            text: _,
         } => {
             out.set("interruptId", interrupt_id);
             out.set("kind", kind);
             out.set("by", by);
             out.set("outcome", outcome);
-            out.opt_text("text", text.as_ref());
         }
         Body::InterruptLate { interrupt_id } => out.set("interruptId", interrupt_id),
         Body::ConfirmRequested {

@@ -53,7 +53,7 @@ pub(super) fn response_payload(body: &Body, out: &mut Payload) {
         } => {
             out.set("stage", stage);
             out.set("reason", reason);
-            out.set("fatal", fatal);
+            out.opt("fatal", fatal.then_some(true));
         }
         Body::SendFailed { effect_id, reason } => {
             out.set("messageId", effect_id);
@@ -66,7 +66,8 @@ pub(super) fn response_payload(body: &Body, out: &mut Payload) {
 fn candidate_fields(candidate: &Candidate, out: &mut Payload) {
     out.set("index", candidate.index);
     out.set("origin", candidate.origin);
-    out.set("modality", candidate.modality);
+    let modality = Some(candidate.modality).filter(|modality| !modality.is_text());
+    out.opt("modality", modality);
     out.text("text", &candidate.text);
     out.opt_text("structured", candidate.structured.as_ref());
 }

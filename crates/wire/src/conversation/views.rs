@@ -136,15 +136,18 @@ pub fn user(
         preferences,
         consent,
     } = profile;
-    json!({
+    let mut shown = json!({
         "id": id,
         "agentId": agent,
         "externalUserId": external_user_id,
         "displayName": display_name,
         "tags": tags,
         "preferences": preferences,
-        "consent": consent,
         "createdAt": created_at.rfc3339(),
         "lastActiveAt": last_active_at.rfc3339(),
-    })
+    });
+    if let Some(consent) = consent {
+        shown["consent"] = json!(consent);
+    }
+    shown
 }
