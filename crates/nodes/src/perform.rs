@@ -76,6 +76,7 @@ impl Performer {
             } if *reveal => self.secrets.reveal(secret_id),
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
             EffectKind::NotifyParent { .. }
+            | EffectKind::NotifySession { .. }
             | EffectKind::CancelChild { .. }
             | EffectKind::NotifyCallback { .. }
             | EffectKind::Continue => {
