@@ -58,7 +58,9 @@ impl AgentVersion {
             return Ok(realm.clone());
         }
         let Some(code) = &self.code else {
-            return Err(std::io::Error::other("the agent has no functions in TypeScript"));
+            return Err(std::io::Error::other(
+                "the agent has no functions in TypeScript",
+            ));
         };
         let surroundings = Surroundings {
             now_ms: now.0,

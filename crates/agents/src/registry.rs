@@ -177,12 +177,10 @@ impl AgentRegistry {
     fn load_agent(&self, place: &AgentPlace) -> bool {
         let module = self.read(place);
         let mut agents = self.agents.write();
-        let agent = agents
-            .entry(place.id.clone())
-            .or_insert_with(|| {
-                let added = self.added.get(&place.id).cloned();
-                LoadedAgent::new(place, added.unwrap_or_default())
-            });
+        let agent = agents.entry(place.id.clone()).or_insert_with(|| {
+            let added = self.added.get(&place.id).cloned();
+            LoadedAgent::new(place, added.unwrap_or_default())
+        });
         let has_changed = agent.update(place, module, self.limits);
         let summary = agent.summary();
         drop(agents);

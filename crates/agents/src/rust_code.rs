@@ -61,8 +61,11 @@ pub(crate) struct RustCode {
 impl RustCode {
     /// The flows that new runs use.
     pub(crate) fn newest_flows(&self) -> impl Iterator<Item = &RustFlow> {
-        let by_id: BTreeMap<&str, &RustFlow> =
-            self.flows.iter().map(|flow| (flow.flow_id(), flow)).collect();
+        let by_id: BTreeMap<&str, &RustFlow> = self
+            .flows
+            .iter()
+            .map(|flow| (flow.flow_id(), flow))
+            .collect();
         by_id.into_values()
     }
 
@@ -107,7 +110,9 @@ impl RustCode {
             let (id, version) = (flow.flow_id(), flow.version());
             let is_same = |other: &RustFlow| other.flow_id() == id && other.version() == version;
             if self.flows[..position].iter().any(is_same) {
-                problems.push(format!("the flow {id:?} is given twice in version {version:?}"));
+                problems.push(format!(
+                    "the flow {id:?} is given twice in version {version:?}"
+                ));
             }
             if version.len() > MAX_VERSION || version.ends_with(':') {
                 problems.push(format!(

@@ -122,7 +122,10 @@ impl RustTool {
             Ok(Err(_)) => Err(error("failed", "the tool panicked")),
             Err(_) => {
                 let ms = timeout.as_millis();
-                Err(error("timeout", format!("the tool did not return within {ms} ms")))
+                Err(error(
+                    "timeout",
+                    format!("the tool did not return within {ms} ms"),
+                ))
             }
         };
         let left = session.lock().clone();

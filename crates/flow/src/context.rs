@@ -134,7 +134,12 @@ impl FlowContext {
 
     /// A data member of `ctx` by the name it has in TypeScript; `null` when there is none.
     pub fn data(&self, name: &str) -> Value {
-        self.state.lock().data.get(name).cloned().unwrap_or_default()
+        self.state
+            .lock()
+            .data
+            .get(name)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// `id`, `externalUserId`, `displayName` and so on.

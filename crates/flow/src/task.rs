@@ -228,7 +228,8 @@ fn failure_of(stuck: Stuck) -> FlowFailure {
         ),
         Stuck::ForeignAwait => failure(
             "foreign_await",
-            "the flow awaits something that is not a method of ctx; it would never go on".to_owned(),
+            "the flow awaits something that is not a method of ctx; it would never go on"
+                .to_owned(),
         ),
     }
 }
@@ -254,7 +255,9 @@ fn failure(code: &str, message: String) -> FlowFailure {
 }
 
 fn panic_text(panicked: &(dyn Any + Send)) -> String {
-    let text = panicked.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = panicked
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
     let text = text.or_else(|| panicked.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "without a text".to_owned())
 }

@@ -40,7 +40,9 @@ async fn booking(ctx: FlowContext, input: Option<BookingInput>) -> FlowResult {
 
     let args = json!({ "service": service, "date": date });
     let booked = ctx.tool("create_appointment", args).await?;
-    ctx.kv().set("lastAppointment", booked["id"].clone()).await?;
+    ctx.kv()
+        .set("lastAppointment", booked["id"].clone())
+        .await?;
     ctx.say(format!("Booked as number {}.", booked["id"]))
         .await?;
     Ok(FlowReturn::because("booked"))

@@ -84,10 +84,14 @@ fn thrown_error_can_be_handled() {
 
 #[test]
 fn input_is_read_as_its_type() {
-    let flow = RustFlow::new("booking", 1, |ctx: crate::FlowContext, input: Choice| async move {
-        ctx.say(input.size.to_string()).await?;
-        Ok(FlowReturn::done())
-    });
+    let flow = RustFlow::new(
+        "booking",
+        1,
+        |ctx: crate::FlowContext, input: Choice| async move {
+            ctx.say(input.size.to_string()).await?;
+            Ok(FlowReturn::done())
+        },
+    );
     let begun = FlowTask::start(&flow, &start(Some(json!({ "size": 3 }))), NOW, true);
     assert_eq!(begun.expect("a start").1, said("3"));
     for wrong in [None, Some(json!({ "size": "big" }))] {

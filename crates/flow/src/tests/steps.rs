@@ -54,13 +54,15 @@ fn methods_yield_what_the_engine_reads() {
             .metadata(json!({ "eur": 700 }))
             .timeout_seconds(60);
         ctx.escalate(refund).await?;
-        ctx.wait(Wait::admin_resolution().timeout_seconds(30)).await?;
+        ctx.wait(Wait::admin_resolution().timeout_seconds(30))
+            .await?;
         ctx.wait(Wait::live_handback()).await?;
         ctx.wait(Wait::confirm_response()).await?;
         ctx.wait(Wait::timeout(5)).await?;
         let workflow = WorkflowRun::new("w").input(json!(1)).timeout_seconds(9);
         ctx.run_workflow(workflow.detached()).await?;
-        ctx.perform(json!({ "type": "interrupt.proxy.stop" })).await?;
+        ctx.perform(json!({ "type": "interrupt.proxy.stop" }))
+            .await?;
         ctx.handoff("other", json!({ "a": 1 })).await
     });
     let results = [
@@ -222,7 +224,14 @@ fn context_shows_the_data_of_the_turn() {
         let shown = |ctx: &crate::FlowContext| {
             let message = ctx.inbound().map(|message| message["body"].to_string());
             let user = ctx.user()["externalUserId"].to_string();
-            json!([user, message, ctx.answers(), ctx.flow_run_id(), ctx.flow_id()]).to_string()
+            json!([
+                user,
+                message,
+                ctx.answers(),
+                ctx.flow_run_id(),
+                ctx.flow_id()
+            ])
+            .to_string()
         };
         ctx.ask("a", shown(&ctx)).await?;
         ctx.say(shown(&ctx)).await?;
@@ -232,10 +241,7 @@ fn context_shows_the_data_of_the_turn() {
         ProgramStep::Yielded(effect) => effect["text"].as_str().unwrap_or_default().to_owned(),
         other => panic!("no effect: {other:?}"),
     };
-    assert_eq!(
-        text(step),
-        r#"["\"u1\"","\"book\"",{},"flow-1","booking"]"#
-    );
+    assert_eq!(text(step), r#"["\"u1\"","\"book\"",{},"flow-1","booking"]"#);
     let patch = Object::from_iter([("inbound".to_owned(), Value::Null)]);
     let with = tandem_engine::session::Resume::Value(Some(json!("yes")));
     let step = run.0.resume(with, &patch, NOW);

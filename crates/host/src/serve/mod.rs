@@ -107,14 +107,7 @@ where
             // No request was accepted yet.
             () = signals.next() => return Ok(ExitCode::SUCCESS),
         };
-        until_stopped(
-            opened,
-            listener,
-            ready,
-            signals,
-            large_requests.handle(),
-        )
-        .await
+        until_stopped(opened, listener, ready, signals, large_requests.handle()).await
     });
     // Threads that still read files must not block the exit.
     drop(large_requests);

@@ -19,9 +19,7 @@ use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
 use tandem_agents::AgentWatcher;
 use tandem_api::HttpMetrics;
-use tandem_nodes::{
-    CallLimits, HttpCaller, PackCaller, Performer, RustNodes, Secrets, UrlGuard,
-};
+use tandem_nodes::{CallLimits, HttpCaller, PackCaller, Performer, RustNodes, Secrets, UrlGuard};
 use tandem_record::Timestamp;
 use tandem_runtime::audit::AuditSigner;
 use tandem_runtime::{CLOCK_OFFSET, Clock, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};

@@ -21,7 +21,9 @@ fn performer() -> Performer {
     let slow = RustNode::new("vendor.clinic.slow", async |_: NodeCall| pending().await);
     let panics = RustNode::new("vendor.clinic.panics", async |call: NodeCall| {
         let attempts: Vec<u32> = Vec::new();
-        attempts.get(call.attempt as usize).expect("no such attempt");
+        attempts
+            .get(call.attempt as usize)
+            .expect("no such attempt");
         Ok(Object::new())
     });
     for node in [price, slow.timeout(Duration::from_millis(20)), panics] {
@@ -76,7 +78,10 @@ async fn node_in_rust_gets_its_inputs_and_an_idempotency_key() {
     let called = call("vendor.clinic.price", inputs).await;
     assert_eq!(result(called), PackResult::Completed { outputs });
     let refused = error(call("vendor.clinic.price", Object::new()).await);
-    assert_eq!((refused.code.as_str(), refused.retryable), ("no_service", true));
+    assert_eq!(
+        (refused.code.as_str(), refused.retryable),
+        ("no_service", true)
+    );
 }
 
 #[tokio::test(start_paused = true)]
