@@ -32,15 +32,10 @@ pub struct AgentRegistry {
 }
 
 impl AgentRegistry {
-    /// Loads every agent. Uses the CPU and the disk: called on a thread that may block.
-    pub fn load(folders: Vec<PathBuf>, limits: ScriptLimits, clock: Arc<dyn Clock>) -> Self {
-        let loaded = Self::with_rust(folders, RustAgents::default(), limits, clock);
-        loaded.expect("only agents in Rust are refused")
-    }
-
     /// Loads every agent, and takes over what a program brings. An agent in Rust that cannot be used is an
-    /// error: nobody can mend it while the host runs.
-    pub fn with_rust(
+    /// error: nobody can mend it while the host runs. Uses the CPU and the disk: called on a thread that may
+    /// block.
+    pub fn load(
         folders: Vec<PathBuf>,
         rust: RustAgents,
         limits: ScriptLimits,

@@ -90,7 +90,7 @@ fn make_desk(
     }
     let folders = vec![folder.path().to_owned()];
     let limits = ScriptLimits::default();
-    let registry = AgentRegistry::with_rust(folders, rust, limits, Arc::new(FixedClock))?;
+    let registry = AgentRegistry::load(folders, rust, limits, Arc::new(FixedClock))?;
     let registry = Arc::new(registry);
     let recorder = Arc::new(MemoryRecorder::default());
     let guard = UrlGuard {

@@ -96,13 +96,13 @@ fn flow_is_rebuilt_from_its_journal() {
     let (journal, said) = journal(&desk, start);
 
     let before = desk.agents.rebuild_program(None, &journal[..2]);
-    let mut before = before.ok().expect("a program at its first effect");
+    let mut before = before.expect("a program at its first effect");
     before.resume(Resume::Value(Some(json!("Ann"))), None, NOW);
     let again = before.resume(Resume::Host(Ok(Some(json!(3)))), None, NOW);
     assert_eq!(again, said);
 
     let rebuilt = desk.agents.rebuild_program(None, &journal);
-    let mut rebuilt = rebuilt.ok().expect("a program at its second effect");
+    let mut rebuilt = rebuilt.expect("a program at its second effect");
     let end = rebuilt.resume(Resume::Value(None), None, NOW);
     assert_eq!(end, ProgramStep::Returned(Value::Null));
 }

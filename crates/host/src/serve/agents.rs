@@ -38,8 +38,7 @@ pub(super) async fn load(
     }
     let (folders, registry_clock) = (settings.agents.clone(), Arc::clone(&clock));
     // Reading and checking the code uses the processor.
-    let load =
-        move || AgentRegistry::with_rust(folders, rust, ScriptLimits::default(), registry_clock);
+    let load = move || AgentRegistry::load(folders, rust, ScriptLimits::default(), registry_clock);
     let registry = Arc::new(tokio::task::spawn_blocking(load).await??);
     for id in registry.ids() {
         for error in registry.summary(&id).into_iter().flat_map(|s| s.errors) {
