@@ -1,6 +1,6 @@
 //! The code of a flow run in Rust, as the runtime drives it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_flow::{FlowTask, RustFlow};
 use tandem_record::conversation::{FlowFailure, FlowRunStart};
@@ -28,9 +28,13 @@ impl RustProgram {
 }
 
 impl FlowProgram for RustProgram {
-    fn resume(&mut self, with: Resume, inbound: Option<&Value>, now: Timestamp) -> ProgramStep {
-        let patch = Object::from_iter([("inbound".to_owned(), json!(inbound))]);
-        self.0.resume(with, &patch, now)
+    fn resume(&mut self, with: Resume, context: &Object, now: Timestamp) -> ProgramStep {
+        self.0.resume(with, context, now)
+    }
+
+    /// A schema of a flow in Rust is JSON Schema, which the engine validates itself.
+    fn check_reply(&mut self, value: &Value, _: Timestamp) -> Result<Value, Vec<String>> {
+        Ok(value.clone())
     }
 
     fn close(&mut self) -> Vec<Value> {

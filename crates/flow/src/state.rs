@@ -13,6 +13,9 @@ use tandem_record::{Object, RunId, Timestamp};
 /// Calls that a flow may make while it is closed. A loop that ignores errors ends here.
 const MAX_CLOSING_CALLS: usize = 100;
 
+/// Replies by the key of their `ask`.
+const ANSWERS: &str = "answers";
+
 pub(crate) type SharedState = Arc<Mutex<RunState>>;
 
 /// What the flow got for a call.
@@ -168,22 +171,26 @@ impl RunState {
         std::mem::take(&mut self.ignored)
     }
 
-    /// Changes data members of `ctx`. `null` removes one: JSON has no other way to say so.
+    /// Changes data members of `ctx`. `null` removes one: JSON has no other way to say so. Replies are added
+    /// to those that the flow got in this turn.
     pub(crate) fn update(&mut self, patch: &Object) {
         for (name, value) in patch {
             match value {
-                Value::Null => self.data.remove(name),
-                value => self.data.insert(name.clone(), value.clone()),
-            };
+                Value::Null => drop(self.data.remove(name)),
+                Value::Object(replies) if name == ANSWERS => {
+                    for (key, reply) in replies {
+                        self.note_reply(key, reply);
+                    }
+                }
+                value => drop(self.data.insert(name.clone(), value.clone())),
+            }
         }
     }
 
     /// The reply to an `ask`, as `ctx.answers` shows it.
     pub(crate) fn note_reply(&mut self, key: &str, reply: &Value) {
-        let answers = self
-            .data
-            .entry("answers")
-            .or_insert_with(|| Value::Object(Map::new()));
+        let answers = self.data.entry(ANSWERS);
+        let answers = answers.or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(answers) = answers {
             answers.insert(key.to_owned(), reply.clone());
         }

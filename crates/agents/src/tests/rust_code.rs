@@ -10,7 +10,7 @@ use tandem_engine::flow::fingerprint;
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_flow::{FlowContext, FlowResult, FlowReturn, RustFlow};
 use tandem_record::conversation::{AgentStatus, FlowRecord, FlowRunStart};
-use tandem_record::{Recorded, Seq};
+use tandem_record::{Object, Recorded, Seq};
 use tandem_runtime::conversation::{AgentHost, RebuildError};
 
 async fn greet(ctx: FlowContext, _: Value) -> FlowResult {
@@ -42,14 +42,14 @@ fn journal(desk: &Desk, start: FlowRunStart) -> (Vec<Recorded<FlowRecord>>, Prog
     let (mut program, first) = desk.agents.start_program(&start, NOW).expect("a start");
     let ask = json!({ "type": "ask", "key": "name", "text": "Name?" });
     assert_eq!(first, ProgramStep::Yielded(ask.clone()));
-    let inbound = json!({ "body": "Ann" });
-    let call = program.resume(Resume::Value(Some(json!("Ann"))), Some(&inbound), NOW);
+    let context = Object::new();
+    let call = program.resume(Resume::Value(Some(json!("Ann"))), &context, NOW);
     let expected = ProgramStep::HostCall {
         name: "session.kv.get".to_owned(),
         args: vec![json!("seen")],
     };
     assert_eq!(call, expected);
-    let said = program.resume(Resume::Host(Ok(Some(json!(3)))), Some(&inbound), NOW);
+    let said = program.resume(Resume::Host(Ok(Some(json!(3)))), &context, NOW);
     let ProgramStep::Yielded(effect) = &said else {
         panic!("no effect: {said:?}");
     };
@@ -97,13 +97,13 @@ fn flow_is_rebuilt_from_its_journal() {
 
     let before = desk.agents.rebuild_program(None, &journal[..2]);
     let mut before = before.expect("a program at its first effect");
-    before.resume(Resume::Value(Some(json!("Ann"))), None, NOW);
-    let again = before.resume(Resume::Host(Ok(Some(json!(3)))), None, NOW);
+    before.resume(Resume::Value(Some(json!("Ann"))), &Object::new(), NOW);
+    let again = before.resume(Resume::Host(Ok(Some(json!(3)))), &Object::new(), NOW);
     assert_eq!(again, said);
 
     let rebuilt = desk.agents.rebuild_program(None, &journal);
     let mut rebuilt = rebuilt.expect("a program at its second effect");
-    let end = rebuilt.resume(Resume::Value(None), None, NOW);
+    let end = rebuilt.resume(Resume::Value(None), &Object::new(), NOW);
     assert_eq!(end, ProgramStep::Returned(Value::Null));
 }
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::flow::FlowEffect;
 use tandem_engine::session::ProgramStep;
-use tandem_record::Object;
 
 #[test]
 fn flow_is_driven_from_effect_to_effect() {
@@ -242,12 +241,13 @@ fn context_shows_the_data_of_the_turn() {
         other => panic!("no effect: {other:?}"),
     };
     assert_eq!(text(step), r#"["\"u1\"","\"book\"",{},"flow-1","booking"]"#);
-    let patch = Object::from_iter([("inbound".to_owned(), Value::Null)]);
+    let patch = json!({ "inbound": null, "answers": { "b": "no" } });
+    let patch = patch.as_object().cloned().unwrap_or_default();
     let with = tandem_engine::session::Resume::Value(Some(json!("yes")));
     let step = run.0.resume(with, &patch, NOW);
     assert_eq!(
         text(step),
-        r#"["\"u1\"",null,{"a":"yes"},"flow-1","booking"]"#
+        r#"["\"u1\"",null,{"a":"yes","b":"no"},"flow-1","booking"]"#
     );
 }
 
