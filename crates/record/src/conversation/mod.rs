@@ -20,7 +20,9 @@ mod turn_work;
 
 pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
-pub use chat_user::{ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange};
+pub use chat_user::{
+    ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ListedChatUser, ProfileChange,
+};
 pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
 pub use escalation::{
     ClosedEscalation, EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution,

@@ -15,7 +15,7 @@ use tandem_record::conversation::{
     ChatUser, ChatUserCommand, ChatUserReply, FirstContact, InboundMessage, SessionCommand,
     SessionReply, SessionStart, SessionTimer,
 };
-use tandem_record::{AgentId, Owner, SessionId, StreamId};
+use tandem_record::{AgentId, ChatUserId, Owner, Partition, SessionId, StreamId};
 use tandem_store::{Fault, IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 /// Sessions that ended or began elsewhere while a message was accepted.
@@ -57,7 +57,15 @@ struct Claim {
 impl NewMessage {
     fn claim_key(&self) -> IdempotencyKey {
         let message = &self.message.message_id;
-        IdempotencyKey::of_message(&self.owner.tenant, &self.agent, &self.transport, message)
+        IdempotencyKey::of_message(&self.partition(), &self.agent, &self.transport, message)
+    }
+
+    fn user_id(&self) -> ChatUserId {
+        user_id(&self.partition(), &self.agent, &self.message.from)
+    }
+
+    fn partition(&self) -> Partition {
+        Partition::from(&self.owner)
     }
 
     fn claim(&self, session: &SessionId, turn: u64) -> IdempotencyRecord {
@@ -93,11 +101,15 @@ impl Runtime {
         let agent = conversations.agents().agent(&new.agent);
         let agent = agent.ok_or(SubmitError::NotFound)?;
         self.redact_in_place(&mut new.message.body);
+        let profile = new.message.sender_profile.as_mut();
+        if let Some(name) = profile.and_then(|profile| profile.display_name.as_mut()) {
+            self.redact_in_place(name);
+        }
         for _ in 0..MAX_ATTEMPTS {
             if let Some(duplicate) = self.claimed_before(&new).await? {
                 return Ok(duplicate);
             }
-            let user = user_id(&new.owner.tenant, &new.agent, &new.message.from);
+            let user = new.user_id();
             let user_stream = StreamId::of_chat_user(&user);
             let known = self
                 .read_machine(&conversations.users, &user_stream)
@@ -192,7 +204,7 @@ impl Runtime {
         session: &SessionId,
         new: &NewMessage,
     ) -> Result<(), SubmitError> {
-        let user = user_id(&new.owner.tenant, &new.agent, &new.message.from);
+        let user = new.user_id();
         let stream = StreamId::of_chat_user(&user);
         let session = session.clone();
         let command = ChatUserCommand::CloseSession { session };
@@ -293,7 +305,7 @@ fn session_start(
             user
         }
         None => ChatUser {
-            id: user_id(&new.owner.tenant, &new.agent, &message.from),
+            id: new.user_id(),
             external_user_id: message.from.clone(),
             display_name: given.unwrap_or_else(|| message.from.clone()),
             name_is_chosen: false,
