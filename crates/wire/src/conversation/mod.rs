@@ -7,6 +7,7 @@ mod event;
 mod event_name;
 mod event_payload;
 mod inspection;
+mod ui_channel;
 mod views;
 
 pub use answer::{InboundAnswer, InboundStatus, OutboundText};
@@ -14,6 +15,7 @@ pub use audit::audit_entry;
 pub use event::{AgentLogPosition, EventReader, event, event_text};
 pub use event_name::event_name;
 pub use inspection::{journal_record, message, outbox_entry};
+pub use ui_channel::{UiAckStatus, UiFrame, UiProjection, UiReader, UiSpeaker, UiTurnState};
 pub use views::{escalation, session, user};
 
 #[cfg(test)]

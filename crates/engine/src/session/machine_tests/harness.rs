@@ -140,6 +140,7 @@ impl TestSession {
             kind: None,
             sender_profile: None,
             media: None,
+            client_id: None,
             received_at: self.now,
         };
         let message = Box::new(message);
