@@ -44,8 +44,8 @@ pub use chrome::Chrome;
 pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
 pub use desk::{
     ConversationFlow, ConversationListView, ConversationPageView, ConversationQuestion,
-    ConversationRow, TranscriptLine, conversation_list_page, conversation_page,
-    conversation_parts, conversation_rows,
+    ConversationRow, TranscriptLine, conversation_list_page, conversation_page, conversation_parts,
+    conversation_rows,
 };
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
 pub use history::{
@@ -53,10 +53,13 @@ pub use history::{
     history_fragment, history_page,
 };
 pub use inbox::{
-    CardConversation, CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep, VoteView,
-    inbox_card, inbox_page, inbox_rows, question_link, read_answer,
+    CardConversation, CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView,
+    NextStep, VoteView, inbox_card, inbox_page, inbox_rows, question_link, read_answer,
 };
-pub use live::{conversation_rows_json, event_json, html_json, inbox_card_json, inbox_rows_json, rows_json, state_json};
+pub use live::{
+    conversation_rows_json, event_json, html_json, inbox_card_json, inbox_rows_json, rows_json,
+    state_json,
+};
 pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunListFilter, RunListRow, RunListView, run_list_page, run_list_rows};

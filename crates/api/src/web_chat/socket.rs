@@ -158,7 +158,8 @@ impl VisitorConnection<'_> {
     }
 
     async fn handle(&self, text: &str) -> UiFrame {
-        let Some(ClientFrame::InboundMessage { body, message_id }) = ClientFrame::parse(text) else {
+        let Some(ClientFrame::InboundMessage { body, message_id }) = ClientFrame::parse(text)
+        else {
             return UiFrame::Error {
                 code: "validation_error",
                 message: "This frame is not known here.".to_owned(),

@@ -15,15 +15,24 @@ use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
 use tandem_runtime::conversation::{
     AgentHost, CallContext, ChatModelRequest, Conversations, FlowProgram, RebuildError, SendError,
 };
+use tokio::sync::Notify;
 
-/// The agents `open`, which is on the web, and `closed`, which is not.
-pub(crate) struct ChatAgents(BTreeMap<&'static str, Arc<AgentSpec>>);
+/// The agents `open` and `strict`, which are on the web, and `closed`, which is not.
+pub(crate) struct ChatAgents {
+    agents: BTreeMap<&'static str, Arc<AgentSpec>>,
+    /// A model that was told to wait answers when this is notified.
+    answers: Arc<Notify>,
+}
 
 /// Tries to leave the place it is shown in.
 pub(crate) const HOSTILE: &str = "<img src=x onerror=alert(1)></script>\"'";
 
 impl ChatAgents {
     pub(crate) fn conversations() -> Conversations {
+        Self::waiting_for(Arc::default())
+    }
+
+    pub(crate) fn waiting_for(answers: Arc<Notify>) -> Conversations {
         let flow = |id: &str| LoadedFlow {
             flow_id: id.to_owned(),
             version: format!("{id}-v1"),
@@ -57,7 +66,11 @@ impl ChatAgents {
             ("strict", spec("strict", strict)),
             ("closed", spec("closed", base.clone())),
         ];
-        Conversations::new(Arc::new(Self(agents.into())), false)
+        let agents = Self {
+            agents: agents.into(),
+            answers,
+        };
+        Conversations::new(Arc::new(agents), false)
     }
 }
 
@@ -110,11 +123,11 @@ impl FlowProgram for ListedEffects {
 #[async_trait]
 impl AgentHost for ChatAgents {
     fn agent(&self, agent: &AgentId) -> Option<Arc<AgentSpec>> {
-        self.0.get(agent.as_str()).cloned()
+        self.agents.get(agent.as_str()).cloned()
     }
 
     fn summaries(&self) -> Vec<AgentSummary> {
-        let ids = self.0.keys().map(|id| AgentSummary {
+        let ids = self.agents.keys().map(|id| AgentSummary {
             id: (*id).to_owned(),
             status: AgentStatus::Ready,
             flows: Vec::new(),
@@ -180,7 +193,7 @@ impl AgentHost for ChatAgents {
         CodeOutcome::default()
     }
 
-    /// Streams its answer in two pieces. `blank` streams and then answers nothing.
+    /// Streams its answer in two pieces. After `wait` it waits before it answers.
     async fn call_model(
         &self,
         request: &ChatModelRequest,
@@ -191,6 +204,9 @@ impl AgentHost for ChatAgents {
         let text = last["content"].as_str().unwrap_or_default().to_owned();
         pieces("You said: ");
         pieces(&text);
+        if text == "wait" {
+            self.answers.notified().await;
+        }
         Ok(ChatAnswer {
             text: Some(format!("You said: {text}")),
             structured: None,

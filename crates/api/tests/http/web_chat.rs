@@ -5,8 +5,10 @@ use crate::test_server::{HostOptions, TestServer};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
@@ -163,22 +165,46 @@ async fn visitor_talks_to_the_agent() {
         [("visitor", "hello"), ("agent", "You said: hello")]
     );
     let ack = frames.iter().find(|f| f["type"] == "ACK").unwrap();
-    assert_eq!((&ack["messageId"], &ack["status"]), (&json!("m1"), &json!("accepted")));
+    assert_eq!(
+        (&ack["messageId"], &ack["status"]),
+        (&json!("m1"), &json!("accepted"))
+    );
     let own = frames.iter().find(|f| f["from"] == "visitor").unwrap();
     assert_eq!(own["id"], "m1", "the id the client gave");
     let types: Vec<&str> = frames.iter().map(|f| f["type"].as_str().unwrap()).collect();
-    assert!(types.contains(&"SESSION") && types.contains(&"TURN"), "{types:?}");
+    assert!(
+        types.contains(&"SESSION") && types.contains(&"TURN"),
+        "{types:?}"
+    );
     let sessions = server.get("/v1/host/tandem/sessions").await.ok(200);
     let user = sessions["sessions"][0]["userExternalId"].as_str().unwrap();
     assert!(user.starts_with("web-") && !client.token.contains(user));
-    client.say("m2", "again").await;
-    let frames = client.until_text("You said: again").await;
-    let pieces = frames.iter().filter(|f| f["type"] == "TOKEN_CHUNK");
-    let pieces: Vec<&Value> = pieces.collect();
-    let streamed: String = pieces.iter().map(|f| f["content"].as_str().unwrap()).collect();
-    assert_eq!(streamed, "You said: again");
-    let last = frames.last().unwrap();
-    assert!(pieces.iter().all(|piece| piece["id"] == last["turnId"]));
+}
+
+/// Z-41: tokens reach the client before the answer is in the log.
+#[tokio::test]
+async fn tokens_are_streamed_while_the_model_writes() {
+    let answers = Arc::new(Notify::new());
+    let server = TestServer::with_options(HostOptions {
+        conversations: Some(ChatAgents::waiting_for(Arc::clone(&answers))),
+        ..HostOptions::default()
+    })
+    .await;
+    let address = server.listen().await;
+    let mut client = Client::connect(address, "open").await;
+    client.say("m1", "hello").await;
+    client.until_text("You said: hello").await;
+    client.say("m2", "wait").await;
+    let piece = client.until_type("TOKEN_CHUNK").await;
+    assert_eq!(piece["content"], "You said: ");
+    let next = client.until_type("TOKEN_CHUNK").await;
+    assert_eq!(
+        (&next["content"], &next["id"]),
+        (&json!("wait"), &piece["id"])
+    );
+    answers.notify_one();
+    let frames = client.until_text("You said: wait").await;
+    assert_eq!(frames.last().unwrap()["turnId"], piece["id"]);
 }
 
 /// Z-41: a client reconnects with the same `clientId`.
@@ -203,14 +229,20 @@ async fn conversation_goes_on_after_a_reload_and_after_a_lost_connection() {
     let resume = json!({"clientId": first.token, "sessionId": session, "after": after});
     let mut resumed = Client::connect_with(address, "open", resume).await;
     let frame = resumed.next().await;
-    assert_eq!((&frame["type"], &frame["resumed"]), (&json!("SESSION"), &json!(true)));
+    assert_eq!(
+        (&frame["type"], &frame["resumed"]),
+        (&json!("SESSION"), &json!(true))
+    );
     // Sent again after the connection was lost: taken once.
     resumed.say("m1", "hello").await;
     let frames = resumed.until(|f| f["type"] == "ACK").await;
     assert_eq!(frames.last().unwrap()["status"], "duplicate");
     resumed.say("m2", "more").await;
     let frames = resumed.until_text("You said: more").await;
-    assert_eq!(texts(&frames), [("visitor", "more"), ("agent", "You said: more")]);
+    assert_eq!(
+        texts(&frames),
+        [("visitor", "more"), ("agent", "You said: more")]
+    );
     // The other windows of the visitor show it too.
     first.until_text("You said: more").await;
 }
@@ -236,12 +268,20 @@ async fn visitor_reaches_no_conversation_but_their_own() {
         // The same message id is another message.
         other.say("m1", "mine").await;
         let frames = other.until_text("You said: mine").await;
-        assert_eq!(texts(&frames), [("visitor", "mine"), ("agent", "You said: mine")]);
-        assert!(frames.iter().all(|f| f["status"] != "duplicate"), "{frames:?}");
+        assert_eq!(
+            texts(&frames),
+            [("visitor", "mine"), ("agent", "You said: mine")]
+        );
+        assert!(
+            frames.iter().all(|f| f["status"] != "duplicate"),
+            "{frames:?}"
+        );
         assert!(frames.iter().all(|f| f["sessionId"] != session["id"]));
     }
     // The token is no key.
-    let read = server.call_as(&ana.token, "GET", "/v1/host/tandem/sessions", &[], "").await;
+    let read = server
+        .call_as(&ana.token, "GET", "/v1/host/tandem/sessions", &[], "")
+        .await;
     assert_eq!(read.status.as_u16(), 401);
 }
 
@@ -295,7 +335,10 @@ async fn confirmation_offers_its_words_until_it_is_answered() {
     assert_eq!(again, question);
     reloaded.say("m2", "sure").await;
     let closed = client.until_type("QUESTION_CLOSED").await;
-    assert_eq!((&closed["id"], &closed["timedOut"]), (&question["id"], &json!(false)));
+    assert_eq!(
+        (&closed["id"], &closed["timedOut"]),
+        (&question["id"], &json!(false))
+    );
     client.until_text("Booked.").await;
 }
 
@@ -358,7 +401,10 @@ async fn message_that_cannot_be_taken_is_refused_with_its_id() {
     for (id, body) in [("m1", "   "), ("m2", &*"x".repeat(8_001)), ("a:b", "hello")] {
         client.say(id, body).await;
         let ack = client.next().await;
-        assert_eq!((&ack["type"], &ack["messageId"]), (&json!("ACK"), &json!(id)));
+        assert_eq!(
+            (&ack["type"], &ack["messageId"]),
+            (&json!("ACK"), &json!(id))
+        );
         assert_eq!(ack["status"], "refused");
         assert!(!ack["message"].as_str().unwrap().is_empty());
     }
@@ -385,19 +431,30 @@ async fn page_has_a_strict_policy_and_escapes_its_title() {
     assert_eq!(page.status.as_u16(), 200);
     let policy = page.header("content-security-policy");
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"));
-    assert!(policy.ends_with("frame-ancestors 'self' https://shop.example"), "{policy}");
+    assert!(
+        policy.ends_with("frame-ancestors 'self' https://shop.example"),
+        "{policy}"
+    );
     assert!(!page.text.contains(HOSTILE) && !page.text.contains("<img"));
     let own = server.call_as("", "GET", "/chat/strict", &[], "").await;
-    assert!(own.header("content-security-policy").ends_with("frame-ancestors 'self'"));
+    assert!(
+        own.header("content-security-policy")
+            .ends_with("frame-ancestors 'self'")
+    );
     for (path, kind) in [
         ("/chat/embed.js", "text/javascript; charset=utf-8"),
         ("/chat/assets/chat.js", "text/javascript; charset=utf-8"),
         ("/chat/assets/chat.css", "text/css; charset=utf-8"),
     ] {
         let file = server.call_as("", "GET", path, &[], "").await;
-        assert_eq!((file.status.as_u16(), file.header("content-type")), (200, kind));
+        assert_eq!(
+            (file.status.as_u16(), file.header("content-type")),
+            (200, kind)
+        );
     }
-    let console = server.call_as("", "GET", "/chat/assets/console.js", &[], "").await;
+    let console = server
+        .call_as("", "GET", "/chat/assets/console.js", &[], "")
+        .await;
     assert_eq!(console.status.as_u16(), 404, "only the files of the chat");
 }
 

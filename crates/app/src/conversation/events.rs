@@ -145,6 +145,8 @@ impl SessionFollower {
                 return Ok(SessionUpdate::Ended);
             }
             tokio::select! {
+                // Events first: the turn of a piece is known before the piece.
+                biased;
                 rung = self.bell.changed() => {
                     if rung.is_err() {
                         let stream = StreamId::of_session(&self.session);

@@ -84,7 +84,10 @@ pub fn conversation_rows(view: &ConversationListView) -> String {
 
 fn filter_form(view: &ConversationListView) -> Markup {
     // A filter value from the URL stays selected even if it is not among the options.
-    let foreign = view.agent.as_ref().filter(|agent| !view.agents.contains(agent));
+    let foreign = view
+        .agent
+        .as_ref()
+        .filter(|agent| !view.agents.contains(agent));
     html! {
         form.filter method="get" action=(links::CONVERSATIONS) role="search" aria-label="Filter conversations" {
             label for="filter-agent" { "Agent" }

@@ -125,7 +125,10 @@ pub(crate) fn transcript_items(lines: &[TranscriptLine]) -> Markup {
 }
 
 fn header_part(view: &ConversationPageView) -> Markup {
-    let question = format!("End the conversation with {}? Its flow and its questions end too.", view.user);
+    let question = format!(
+        "End the conversation with {}? Its flow and its questions end too.",
+        view.user
+    );
     html! {
         header.run-head data-part="header" data-status=(view.state) {
             div.title-line {

@@ -75,7 +75,9 @@ pub(super) fn web_chat(config: &ObjectReader<'_>) -> Option<WebChatSpec> {
 /// Scheme, host and port as a browser writes them. The text becomes part of a policy header, so nothing else
 /// passes.
 fn is_origin(text: &str) -> bool {
-    let rest = text.strip_prefix("https://").or(text.strip_prefix("http://"));
+    let rest = text
+        .strip_prefix("https://")
+        .or(text.strip_prefix("http://"));
     let Some(rest) = rest else { return false };
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),

@@ -374,7 +374,12 @@ impl UiProjection {
             own.unwrap_or(plain).to_owned()
         };
         let (yes, no) = &self.reader.confirm_words;
-        let yes_no = || vec![first("positiveKeywords", yes), first("negativeKeywords", no)];
+        let yes_no = || {
+            vec![
+                first("positiveKeywords", yes),
+                first("negativeKeywords", no),
+            ]
+        };
         let schema = &effect["responseSchema"];
         if schema.is_null() || schema["type"] == "boolean" {
             return yes_no();
