@@ -217,9 +217,19 @@ function element(tag, name) {
 // Changes the log and stays at its end, if the reader is there.
 function follow(change) {
   const log = byId('log');
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 120;
+  const atEnd = isAtEnd(log);
   change();
   if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+const isAtEnd = (log) => log.scrollHeight - log.scrollTop - log.clientHeight < 120;
+
+// A keyboard that opens, or a turned phone, leaves the reader where they were.
+function stayAtEnd() {
+  const log = byId('log');
+  let atEnd = true;
+  log.addEventListener('scroll', () => { atEnd = isAtEnd(log); }, { passive: true });
+  new ResizeObserver(() => { if (atEnd) log.scrollTop = log.scrollHeight; }).observe(log);
 }
 
 // Adds a message to the log. Only its text is taken from the frame, as text.
@@ -334,6 +344,7 @@ function start() {
     event.preventDefault();
     byId('composer').requestSubmit();
   });
+  stayAtEnd();
   state.unsent.forEach((m) => put(m.id, 'visitor', m.body, { pending: true }));
   addEventListener('online', () => state.socket ?? connect());
   addEventListener('pageshow', (event) => event.persisted && !state.socket && connect());

@@ -18,7 +18,7 @@
       box-shadow: 0 4px 18px rgb(0 0 0 / 28%); cursor: pointer; }
     button:focus-visible { outline: 3px solid #99f6e4; outline-offset: 2px; }
     button.open { top: auto; height: 36px; min-width: 36px; padding: 0; border-radius: 18px; background: transparent; color: #5a6675;
-      box-shadow: none; font-size: 22px; right: 32px; bottom: min(calc(100vh - 84px), 606px); }
+      box-shadow: none; font-size: 22px; right: 32px; bottom: min(calc(100vh - 61px), 619px); }
     iframe { position: fixed; right: 20px; bottom: 20px; z-index: 2147482999; width: 400px; height: min(640px, calc(100vh - 40px));
       border: 0; border-radius: 14px; box-shadow: 0 10px 40px rgb(0 0 0 / 30%); background: Canvas; color-scheme: light dark; }
     iframe[hidden] { display: none; }

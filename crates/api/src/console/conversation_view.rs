@@ -159,7 +159,7 @@ fn transcript_line(
 ) -> TranscriptLine {
     let (by, name) = match (&message.author, message.role) {
         (Some(author), _) => ("human", author.actor_id.clone()),
-        (None, MessageRole::User) => ("user", session.user_external_id.clone()),
+        (None, MessageRole::User) => ("user", "User".to_owned()),
         (None, MessageRole::Assistant) => ("agent", session.agent_id.to_string()),
     };
     let mut outbox = log.outbox.iter().rev();

@@ -59,7 +59,7 @@ pub struct ConversationQuestion {
 pub struct TranscriptLine {
     /// `user`, `agent` or `human`.
     pub by: &'static str,
-    /// The user, the agent, or the person who wrote for it.
+    /// The agent, the person who wrote for it, or the word for the user.
     pub name: String,
     pub text: String,
     pub at: String,
