@@ -1,5 +1,7 @@
 //! The JSON of conversations, as the interface of this host promises it.
 
+mod ui_channel;
+
 use super::{
     AgentLogPosition, EventReader, InboundAnswer, InboundStatus, OutboundText, audit_entry,
     escalation, event, journal_record, message, outbox_entry, session, user,
