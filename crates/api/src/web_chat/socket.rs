@@ -128,6 +128,9 @@ impl VisitorConnection<'_> {
                         Message::Binary(_) => return Some(Closing::Policy("frames are text")),
                         Message::Close(_) => return None,
                     };
+                    if !self.is_open() {
+                        return Some(Closing::Policy("the chat was closed"));
+                    }
                     if !self.api.visitors.admits_frame(self.visitor.id(), self.api.now()) {
                         return Some(Closing::Policy("too many frames"));
                     }
@@ -137,6 +140,9 @@ impl VisitorConnection<'_> {
                 update = self.follower.next(Instant::now() + PING_INTERVAL) => match update {
                     Ok(VisitorUpdate::Draining) => return Some(Closing::GoingAway),
                     Ok(VisitorUpdate::TimedOut) => {
+                        if !self.is_open() {
+                            return Some(Closing::Policy("the chat was closed"));
+                        }
                         if self.heard_at.elapsed() > SILENCE_LIMIT {
                             return None;
                         }
@@ -155,6 +161,11 @@ impl VisitorConnection<'_> {
                 },
             }
         }
+    }
+
+    /// Whether the agent's file still says that the agent is on the web.
+    fn is_open(&self) -> bool {
+        self.api.app.web_chat(&self.chat.agent).is_ok()
     }
 
     async fn handle(&self, text: &str) -> UiFrame {

@@ -24,7 +24,6 @@ const MAX_WRITE_BUFFER_BYTES: usize = 512 * 1024;
 #[utoipa::path(
     get, path = "/v1/host/tandem/agents/{agentId}/ui", tag = "conversations",
     operation_id = "openUiChannel", params(("agentId" = String, Path)),
-    security(()),
     responses((status = 101, description = "A WebSocket for a visitor of the agent's web chat"),
               (status = 404, description = "The agent has no web chat"))
 )]

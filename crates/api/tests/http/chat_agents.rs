@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tandem_engine::agent::{AgentSpec, LoadedFlow};
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_record::conversation::{
@@ -20,8 +21,16 @@ use tokio::sync::Notify;
 /// The agents `open` and `strict`, which are on the web, and `closed`, which is not.
 pub(crate) struct ChatAgents {
     agents: BTreeMap<&'static str, Arc<AgentSpec>>,
+    switches: Arc<Switches>,
+}
+
+/// What a test does to the agents.
+#[derive(Default)]
+pub(crate) struct Switches {
     /// A model that was told to wait answers when this is notified.
-    answers: Arc<Notify>,
+    pub(crate) answers: Notify,
+    /// The file of `open` says no more that it is on the web.
+    pub(crate) is_closed: AtomicBool,
 }
 
 /// Tries to leave the place it is shown in.
@@ -29,10 +38,10 @@ pub(crate) const HOSTILE: &str = "<img src=x onerror=alert(1)></script>\"'";
 
 impl ChatAgents {
     pub(crate) fn conversations() -> Conversations {
-        Self::waiting_for(Arc::default())
+        Self::switched_by(Arc::default())
     }
 
-    pub(crate) fn waiting_for(answers: Arc<Notify>) -> Conversations {
+    pub(crate) fn switched_by(switches: Arc<Switches>) -> Conversations {
         let flow = |id: &str| LoadedFlow {
             flow_id: id.to_owned(),
             version: format!("{id}-v1"),
@@ -68,7 +77,7 @@ impl ChatAgents {
         ];
         let agents = Self {
             agents: agents.into(),
-            answers,
+            switches,
         };
         Conversations::new(Arc::new(agents), false)
     }
@@ -123,7 +132,11 @@ impl FlowProgram for ListedEffects {
 #[async_trait]
 impl AgentHost for ChatAgents {
     fn agent(&self, agent: &AgentId) -> Option<Arc<AgentSpec>> {
-        self.agents.get(agent.as_str()).cloned()
+        let id = match self.switches.is_closed.load(Ordering::Relaxed) {
+            true => "closed",
+            false => agent.as_str(),
+        };
+        self.agents.get(id).cloned()
     }
 
     fn summaries(&self) -> Vec<AgentSummary> {
@@ -205,7 +218,7 @@ impl AgentHost for ChatAgents {
         pieces("You said: ");
         pieces(&text);
         if text == "wait" {
-            self.answers.notified().await;
+            self.switches.answers.notified().await;
         }
         Ok(ChatAnswer {
             text: Some(format!("You said: {text}")),

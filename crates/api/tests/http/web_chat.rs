@@ -1,14 +1,14 @@
 //! The web chat and its UI channel, as a browser uses them.
 
-use crate::chat_agents::{ChatAgents, HOSTILE};
+use crate::chat_agents::{ChatAgents, HOSTILE, Switches};
 use crate::test_server::{HostOptions, TestServer};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
@@ -16,6 +16,14 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 pub(crate) async fn server() -> TestServer {
     TestServer::with_options(HostOptions {
         conversations: Some(ChatAgents::conversations()),
+        ..HostOptions::default()
+    })
+    .await
+}
+
+async fn switched_server(switches: &Arc<Switches>) -> TestServer {
+    TestServer::with_options(HostOptions {
+        conversations: Some(ChatAgents::switched_by(Arc::clone(switches))),
         ..HostOptions::default()
     })
     .await
@@ -184,12 +192,8 @@ async fn visitor_talks_to_the_agent() {
 /// Z-41: tokens reach the client before the answer is in the log.
 #[tokio::test]
 async fn tokens_are_streamed_while_the_model_writes() {
-    let answers = Arc::new(Notify::new());
-    let server = TestServer::with_options(HostOptions {
-        conversations: Some(ChatAgents::waiting_for(Arc::clone(&answers))),
-        ..HostOptions::default()
-    })
-    .await;
+    let switches = Arc::new(Switches::default());
+    let server = switched_server(&switches).await;
     let address = server.listen().await;
     let mut client = Client::connect(address, "open").await;
     client.say("m1", "hello").await;
@@ -202,7 +206,7 @@ async fn tokens_are_streamed_while_the_model_writes() {
         (&next["content"], &next["id"]),
         (&json!("wait"), &piece["id"])
     );
-    answers.notify_one();
+    switches.answers.notify_one();
     let frames = client.until_text("You said: wait").await;
     assert_eq!(frames.last().unwrap()["turnId"], piece["id"]);
 }
@@ -465,4 +469,18 @@ async fn host_that_stops_tells_its_visitors() {
     let mut client = Client::connect(address, "open").await;
     server.stopping.send_replace(true);
     assert_eq!(client.next_or_close().await.err(), Some(Some(1001)));
+}
+
+#[tokio::test]
+async fn closing_the_chat_ends_its_connections() {
+    let switches = Arc::new(Switches::default());
+    let server = switched_server(&switches).await;
+    let address = server.listen().await;
+    let mut client = Client::connect(address, "open").await;
+    switches.is_closed.store(true, Ordering::Relaxed);
+    client.say("m1", "hello").await;
+    assert_eq!(client.next_or_close().await.err(), Some(Some(1008)));
+    assert_eq!(open(address, "open", &[]).await.err(), Some(404));
+    let sessions = server.get("/v1/host/tandem/sessions").await.ok(200);
+    assert_eq!(sessions["sessions"], json!([]));
 }

@@ -394,7 +394,7 @@ fn buttons_of_a_confirmation_have_words_it_understands() {
     assert_eq!(words(json!({})), ("yes".to_owned(), "no".to_owned()));
     assert_eq!(
         words(json!({"language": "pt"})),
-        ("sim".to_owned(), "nao".to_owned())
+        ("sim".to_owned(), "não".to_owned())
     );
     let own = json!({"hitl": {"confirmDefaults": {"positiveKeywords": ["aye"]}}});
     assert_eq!(words(own), ("aye".to_owned(), "no".to_owned()));
