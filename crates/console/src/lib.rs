@@ -43,8 +43,8 @@ pub use chat::{ChatPageView, chat_page, no_chat_page};
 pub use chrome::Chrome;
 pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
 pub use desk::{
-    ConversationFlow, ConversationListView, ConversationPageView, ConversationQuestion,
-    ConversationRow, TranscriptLine, conversation_list_page, conversation_page, conversation_parts,
+    ConversationFlow, ConversationListView, ConversationPageView, ConversationRow, DeskQuestion,
+    TranscriptLine, conversation_list_page, conversation_page, conversation_parts,
     conversation_rows,
 };
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};

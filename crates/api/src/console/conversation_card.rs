@@ -35,10 +35,11 @@ pub(super) async fn conversation_card(
     };
     let data = question.data.into_owned();
     let is_open = decided.is_none();
-    let may_decide = row.kind == "approval";
+    // A question to the user may be answered for them, by a right of its own.
+    let may_decide = matches!(row.kind.as_str(), "approval" | "clarification");
     let denied_reason = match may_decide {
         _ if !is_open => None,
-        false => Some("Only the user can answer this, in the conversation.".to_owned()),
+        false => Some("Nobody answers this: the flow goes on by itself.".to_owned()),
         true if reader.require_scope(Scope::ApprovalsRespond).is_err() => Some(
             "Your key may look but not answer: it lacks the scope approvals:respond.".to_owned(),
         ),

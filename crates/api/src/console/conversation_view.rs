@@ -8,7 +8,7 @@ use tandem_access::{Identity, Scope};
 use tandem_app::conversation::SessionLog;
 use tandem_app::{Fault, InterruptFilter, Page};
 use tandem_console::{
-    ConversationFlow, ConversationPageView, ConversationQuestion, ConversationRow, TranscriptLine,
+    ConversationFlow, ConversationPageView, ConversationRow, DeskQuestion, TranscriptLine,
 };
 use tandem_record::conversation::{IntentStatus, LedgerMessage, MessageRole, SessionView};
 use tandem_record::{StreamId, Timestamp};
@@ -100,7 +100,7 @@ async fn questions(
     api: &ApiState,
     reader: &Identity,
     session: &SessionView,
-) -> Result<Vec<ConversationQuestion>, Problem> {
+) -> Result<Vec<DeskQuestion>, Problem> {
     let flow = session.flow.as_ref();
     let streams = [
         Some(StreamId::of_session(&session.id)),
@@ -121,7 +121,7 @@ async fn questions(
         let rows = listing.rows.iter();
         let rows: Result<Vec<_>, Fault> = rows
             .map(|(_, row)| {
-                Ok(ConversationQuestion {
+                Ok(DeskQuestion {
                     id: row.interrupt.to_string(),
                     kind: row.kind.clone(),
                     title: line(&title(&row.kind, &row.question()?.data)),

@@ -75,9 +75,9 @@ async fn decide(
     };
     let target = AnswerTarget::Interrupt(InterruptId::new(id));
     let call = console_call(by, headers, admin_token);
-    if let Some(question) = api.app.flow_question(&call, &target).await? {
+    if let Some(question) = api.app.conversation_question(&call, &target).await? {
         let none = Idempotency::none();
-        let answered = api.app.answer_flow_question(&call, question, answer, none);
+        let answered = api.app.answer_conversation(&call, question, answer, none);
         answered.await?;
         return Ok(());
     }

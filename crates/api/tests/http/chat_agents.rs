@@ -12,7 +12,7 @@ use tandem_record::conversation::{
     AgentStatus, AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure,
     FlowRecord, FlowRunStart, SendRequest,
 };
-use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
+use tandem_record::{AgentId, EffectId, Object, Recorded, Timestamp};
 use tandem_runtime::conversation::{
     AgentHost, CallContext, ChatModelRequest, Conversations, FlowProgram, RebuildError, SendError,
 };
@@ -116,8 +116,12 @@ impl ListedEffects {
 }
 
 impl FlowProgram for ListedEffects {
-    fn resume(&mut self, _: Resume, _: Option<&Value>, _: Timestamp) -> ProgramStep {
+    fn resume(&mut self, _: Resume, _: &Object, _: Timestamp) -> ProgramStep {
         self.step()
+    }
+
+    fn check_reply(&mut self, value: &Value, _: Timestamp) -> Result<Value, Vec<String>> {
+        Ok(value.clone())
     }
 
     fn close(&mut self) -> Vec<Value> {
@@ -224,7 +228,12 @@ impl AgentHost for ChatAgents {
             text: Some(format!("You said: {text}")),
             structured: None,
             tool_calls: Vec::new(),
+            usage: None,
         })
+    }
+
+    async fn transcribe(&self, _: &Value, _: u64, _: &CallContext) -> Result<String, CodeError> {
+        unreachable!("nobody speaks")
     }
 
     async fn send(

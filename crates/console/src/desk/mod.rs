@@ -8,6 +8,6 @@ mod session_page;
 pub use list::{ConversationListView, ConversationRow, conversation_list_page, conversation_rows};
 pub(crate) use session_page::transcript_items;
 pub use session_page::{
-    ConversationFlow, ConversationPageView, ConversationQuestion, TranscriptLine,
-    conversation_page, conversation_parts,
+    ConversationFlow, ConversationPageView, DeskQuestion, TranscriptLine, conversation_page,
+    conversation_parts,
 };

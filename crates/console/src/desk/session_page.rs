@@ -23,7 +23,7 @@ pub struct ConversationPageView {
     pub ended_at: Option<String>,
     pub waiting_since: Option<String>,
     pub flow: Option<ConversationFlow>,
-    pub questions: Vec<ConversationQuestion>,
+    pub questions: Vec<DeskQuestion>,
     pub transcript: Vec<TranscriptLine>,
     /// Earlier messages that the page omits.
     pub lines_omitted: u64,
@@ -44,7 +44,7 @@ pub struct ConversationFlow {
 
 /// An open question of the conversation, as the inbox lists it.
 #[derive(Debug, Clone, Default)]
-pub struct ConversationQuestion {
+pub struct DeskQuestion {
     pub id: String,
     pub kind: String,
     pub title: String,

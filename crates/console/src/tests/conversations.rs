@@ -34,7 +34,7 @@ fn conversation() -> ConversationPageView {
             deadline: Some(hostile()),
             answers: vec![(hostile(), hostile())],
         }),
-        questions: vec![ConversationQuestion {
+        questions: vec![DeskQuestion {
             id: hostile(),
             kind: hostile(),
             title: hostile(),

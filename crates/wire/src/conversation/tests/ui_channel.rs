@@ -4,7 +4,7 @@ use super::super::{UiFrame, UiProjection, UiReader};
 use super::{AT, LATER, start};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    Author, Candidate, CandidateOrigin, LedgerMessage, MessageRole, SessionEvent,
+    Author, Candidate, CandidateOrigin, LedgerMessage, MessageRole, Modality, SessionEvent,
     SessionEventBody as Body, TurnOutcome, TurnTrigger,
 };
 use tandem_record::{Recorded, Seq};
@@ -74,6 +74,7 @@ fn queued(key: &str, to: &str, author: Option<Author>) -> Body {
             index: 0,
             text,
             origin: CandidateOrigin::Say,
+            modality: Modality::Text,
             structured: None,
         },
         remembered: true,
@@ -175,7 +176,11 @@ fn options_are_the_words_the_flow_understands() {
         let mut effect = effect;
         effect["type"] = json!("interrupt.confirm");
         let mut shown = Shown::from_start();
-        shown.event(Body::FlowEffectStarted { step: 1, effect });
+        shown.event(Body::FlowEffectStarted {
+            step: 1,
+            effect,
+            host_calls: 0,
+        });
         let frames = shown.event(asked(has_schema));
         assert_eq!(frames[0]["options"], expected);
         let closed = shown.event(Body::FlowEnded { reason: None });
@@ -208,6 +213,7 @@ fn nothing_of_the_host_is_shown() {
     let failed = Body::ResponseFailed {
         stage: "beforeLLM".to_owned(),
         reason: "secret".to_owned(),
+        fatal: false,
     };
     assert!(shown.event(failed).is_empty());
 }
