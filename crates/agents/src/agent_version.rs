@@ -1,9 +1,11 @@
 //! One good version of an agent: its settings, its code and the realm in which its functions run.
+//! An agent in Rust has no realm.
 //!
 //! A version never changes. Calls under way keep theirs while the agent moves on to the next one.
 
 use crate::model_scripts::ModelScripts;
 use crate::realm_thread::RealmThread;
+use crate::rust_code::RustCode;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +22,9 @@ pub(crate) struct AgentVersion {
     pub(crate) scripts: ModelScripts,
     /// The models for chat and for extraction, once they were needed.
     pub(crate) models: [OnceLock<Arc<ChatModel>>; 2],
-    code: AgentCode,
+    pub(crate) rust: Arc<RustCode>,
+    /// `None` for an agent that is defined in Rust.
+    code: Option<AgentCode>,
     limits: ScriptLimits,
     realm: Mutex<Option<Arc<RealmThread>>>,
 }
@@ -29,7 +33,8 @@ impl AgentVersion {
     pub(crate) fn new(
         spec: AgentSpec,
         config: Value,
-        code: AgentCode,
+        code: Option<AgentCode>,
+        rust: Arc<RustCode>,
         scripts: ModelScripts,
         limits: ScriptLimits,
     ) -> Self {
@@ -39,6 +44,7 @@ impl AgentVersion {
             config,
             scripts,
             models: Default::default(),
+            rust,
             code,
             limits,
             realm: Mutex::default(),
@@ -51,13 +57,18 @@ impl AgentVersion {
         if let Some(realm) = current.as_ref().filter(|realm| realm.is_usable()) {
             return Ok(realm.clone());
         }
+        let Some(code) = &self.code else {
+            return Err(std::io::Error::other(
+                "the agent has no functions in TypeScript",
+            ));
+        };
         let surroundings = Surroundings {
             now_ms: now.0,
             seed: rand::random::<[u8; 16]>().to_vec(),
             time_zone: self.time_zone.clone(),
         };
         let name = &self.spec.agent_id;
-        let realm = RealmThread::start(name, self.code.clone(), self.limits, surroundings)?;
+        let realm = RealmThread::start(name, code.clone(), self.limits, surroundings)?;
         let realm = Arc::new(realm);
         *current = Some(realm.clone());
         Ok(realm)

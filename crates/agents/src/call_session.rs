@@ -72,7 +72,7 @@ impl CallSession {
         self.try_answer(name, args).map_err(error_data)
     }
 
-    fn try_answer(&mut self, name: &str, args: &[Value]) -> Answer {
+    pub(crate) fn try_answer(&mut self, name: &str, args: &[Value]) -> Answer {
         match name {
             "session.kv.get" => {
                 let key = text(args.first(), name, "a key")?;

@@ -50,7 +50,7 @@ impl FolderAgents {
             Ok(realm) => realm,
             Err(why) => {
                 return (
-                    Err(error("failed", format!("no thread: {why}"))),
+                    Err(error("failed", format!("no realm: {why}"))),
                     Some(session),
                 );
             }

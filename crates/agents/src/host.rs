@@ -6,6 +6,7 @@ use crate::flow_package::FlowPackage;
 use crate::program::ScriptProgram;
 use crate::rebuild::{rebuild, start_of};
 use crate::registry::AgentRegistry;
+use crate::rust_program::RustProgram;
 use crate::test_recorder::TestRecorder;
 use crate::transport::ChatTransport;
 use async_trait::async_trait;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::session::ProgramStep;
+use tandem_flow::{RustFlow, is_rust_version};
 use tandem_nodes::HttpCaller;
 use tandem_record::conversation::{
     AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord,
@@ -35,7 +37,7 @@ pub struct AgentResources {
     pub recorder: Arc<dyn TestRecorder>,
 }
 
-/// Agents from folders.
+/// Agents from folders, and those that a program defines in Rust.
 pub struct FolderAgents {
     pub(crate) registry: Arc<AgentRegistry>,
     pub(crate) resources: AgentResources,
@@ -57,14 +59,23 @@ impl FolderAgents {
 
     fn package(&self, start: &FlowRunStart) -> Result<Arc<FlowPackage>, FlowFailure> {
         let package = self.registry.package(&start.agent_id, &start.version);
-        package.ok_or_else(|| FlowFailure {
-            code: "exception".to_owned(),
-            message: format!(
-                "the code of flow {} in version {} is not loaded",
-                start.flow_id, start.version
-            ),
-            details: None,
-        })
+        package.ok_or_else(|| not_loaded(start))
+    }
+
+    fn rust_flow(&self, start: &FlowRunStart) -> Result<RustFlow, FlowFailure> {
+        let flow = self.registry.rust_flow(start);
+        flow.ok_or_else(|| not_loaded(start))
+    }
+}
+
+fn not_loaded(start: &FlowRunStart) -> FlowFailure {
+    FlowFailure {
+        code: "exception".to_owned(),
+        message: format!(
+            "the code of flow {} in version {} is not loaded",
+            start.flow_id, start.version
+        ),
+        details: None,
     }
 }
 
@@ -91,6 +102,11 @@ impl AgentHost for FolderAgents {
         start: &FlowRunStart,
         now: Timestamp,
     ) -> Result<(Box<dyn FlowProgram>, ProgramStep), FlowFailure> {
+        if is_rust_version(&start.version) {
+            let flow = self.rust_flow(start)?;
+            let (program, step) = RustProgram::start(&flow, start, now, true)?;
+            return Ok((Box::new(program), step));
+        }
         let package = self.package(start)?;
         let limits = self.registry.limits();
         let (program, step) = ScriptProgram::start(&package, limits, start, now, true)?;
@@ -102,6 +118,15 @@ impl AgentHost for FolderAgents {
         source: Option<&str>,
         journal: &[Recorded<FlowRecord>],
     ) -> Result<Box<dyn FlowProgram>, RebuildError> {
+        let start = start_of(journal)?;
+        if is_rust_version(&start.version) {
+            let flow = self.rust_flow(start).map_err(RebuildError::Failed)?;
+            let mut program = rebuild(journal, |start, now| {
+                RustProgram::start(&flow, start, now, false)
+            })?;
+            program.go_live();
+            return Ok(Box::new(program));
+        }
         let package = match source {
             Some(text) => FlowPackage::parse(text).map(Arc::new).map_err(|problem| {
                 RebuildError::Failed(FlowFailure {
@@ -110,11 +135,13 @@ impl AgentHost for FolderAgents {
                     details: None,
                 })
             })?,
-            None => self
-                .package(start_of(journal)?)
-                .map_err(RebuildError::Failed)?,
+            None => self.package(start).map_err(RebuildError::Failed)?,
         };
-        let program = rebuild(&package, self.registry.limits(), journal)?;
+        let limits = self.registry.limits();
+        let mut program = rebuild(journal, |start, now| {
+            ScriptProgram::start(&package, limits, start, now, false)
+        })?;
+        program.is_live = true;
         Ok(Box::new(program))
     }
 

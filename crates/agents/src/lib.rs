@@ -1,4 +1,4 @@
-//! The agents of a host, loaded from folders: what the runtime calls through
+//! The agents of a host, loaded from folders or defined in Rust: what the runtime calls through
 //! [`AgentHost`](tandem_runtime::conversation::AgentHost).
 //!
 //! Owns: finding, loading and watching agents ([`AgentRegistry`], [`AgentWatcher`]), the programs of flow
@@ -27,6 +27,9 @@ mod program;
 mod realm_thread;
 mod rebuild;
 mod registry;
+mod rust_code;
+mod rust_program;
+mod rust_tool;
 mod summary;
 mod system_prompt;
 mod test_recorder;
@@ -40,6 +43,8 @@ mod tests;
 pub use chat_models::{ModelAccess, OperatorModel};
 pub use host::{AgentResources, FolderAgents};
 pub use registry::AgentRegistry;
+pub use rust_code::{RustAgent, RustAgentError, RustAgents};
+pub use rust_tool::{RustTool, ToolContext};
 pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,

@@ -7,6 +7,7 @@ use crate::agent_version::{AgentVersion, time_zone};
 use crate::discover::AgentPlace;
 use crate::flow_package::FlowPackage;
 use crate::model_scripts::ModelScripts;
+use crate::rust_code::{RustAgent, RustCode};
 use crate::summary::file_error;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +20,27 @@ use tandem_script::{AgentCode, AgentModule, FlowModule, ScriptLimits, SourceSet}
 /// Superseded packages that runs about to start may still name.
 const MAX_OLD_PACKAGES: usize = 64;
 const FLOW_FOLDER: &str = "flows/";
+/// Stands for the file of an agent that has none.
+const RUST_DEFINITION: &str = "the definition in Rust";
 
-/// The content of the agent's own file, with its tools, commands and flows.
+/// The content of the agent's own file, with its tools, commands and flows; or what a program in Rust
+/// defines instead.
 #[derive(Debug, Clone, PartialEq)]
 struct AgentPart {
     config: Value,
-    code: AgentCode,
+    /// `None` for an agent that is defined in Rust.
+    code: Option<AgentCode>,
     flows: Vec<FlowModule>,
+}
+
+impl AgentPart {
+    /// The file that problems are reported for.
+    fn entry(&self) -> &str {
+        match &self.code {
+            Some(code) => &code.set.entry,
+            None => RUST_DEFINITION,
+        }
+    }
 }
 
 /// Flows by the file that holds them.
@@ -35,6 +50,8 @@ pub(crate) struct LoadedAgent {
     id: String,
     /// Where paths in the configuration begin.
     root: PathBuf,
+    /// Flows and tools that a program adds.
+    rust: Arc<RustCode>,
     part: Option<AgentPart>,
     files: FlowFiles,
     current: Option<Arc<AgentVersion>>,
@@ -54,10 +71,32 @@ struct Compiled {
 }
 
 impl LoadedAgent {
-    pub(crate) fn new(place: &AgentPlace) -> Self {
+    pub(crate) fn new(place: &AgentPlace, rust: Arc<RustCode>) -> Self {
+        Self::empty(place.id.clone(), place.root(), rust)
+    }
+
+    /// An agent that a program defines.
+    pub(crate) fn define(
+        agent: &RustAgent,
+        limits: ScriptLimits,
+    ) -> Result<Self, Vec<AgentFileError>> {
+        let code = Arc::new(agent.code.clone());
+        let mut defined = Self::empty(agent.id.clone(), PathBuf::from("."), code);
+        let part = AgentPart {
+            config: Value::Object(agent.config.clone()),
+            code: None,
+            flows: Vec::new(),
+        };
+        let compiled = defined.compile(&part, FlowFiles::new())?;
+        defined.use_version(part, compiled, &BTreeMap::new(), limits);
+        Ok(defined)
+    }
+
+    fn empty(id: String, root: PathBuf, rust: Arc<RustCode>) -> Self {
         Self {
-            id: place.id.clone(),
-            root: place.root(),
+            id,
+            root,
+            rust,
             part: None,
             files: FlowFiles::new(),
             current: None,
@@ -74,6 +113,10 @@ impl LoadedAgent {
     pub(crate) fn package(&self, version: &str) -> Option<&Arc<FlowPackage>> {
         let found = self.packages.iter().find(|(known, _)| known == version);
         found.map(|(_, package)| package)
+    }
+
+    pub(crate) fn rust(&self) -> &RustCode {
+        &self.rust
     }
 
     pub(crate) fn add_error(&mut self, error: AgentFileError) {
@@ -174,12 +217,13 @@ impl LoadedAgent {
         mut files: FlowFiles,
     ) -> Result<Compiled, Vec<AgentFileError>> {
         let mut errors = Vec::new();
+        let config = self.rust.with_tools(&part.config);
         loop {
-            let loaded: Vec<LoadedFlow> = files.values().flatten().map(loaded_flow).collect();
-            let problems = match AgentSpec::compile(&self.id, &part.config, &loaded) {
+            let in_files = files.values().flatten().map(loaded_flow);
+            let loaded: Vec<LoadedFlow> = in_files.chain(self.rust.loaded_flows()).collect();
+            let problems = match AgentSpec::compile(&self.id, &config, &loaded) {
                 Ok(spec) => {
-                    let entry = &part.code.set.entry;
-                    return match ModelScripts::read(&spec, &self.root, entry) {
+                    return match ModelScripts::read(&spec, &self.root, part.entry()) {
                         Ok(scripts) => Ok(Compiled {
                             spec,
                             files,
@@ -206,9 +250,8 @@ impl LoadedAgent {
                 bad_files.insert(file);
             }
             if bad_files.is_empty() {
-                let entry = &part.code.set.entry;
                 let problems = problems.iter();
-                errors.extend(problems.map(|p| AgentFileError::new(entry, text_of(p))));
+                errors.extend(problems.map(|p| AgentFileError::new(part.entry(), text_of(p))));
                 return Err(errors);
             }
             for file in bad_files {
@@ -256,18 +299,25 @@ impl LoadedAgent {
             self.flows.push(FlowSummary {
                 flow_id: flow.flow_id.clone(),
                 version: version.clone(),
-                file: flow.file.clone(),
+                file: Some(flow.file.clone()),
             });
             self.packages.retain(|(known, _)| *known != version);
             self.packages.push((version, package));
         }
+        self.flows
+            .extend(self.rust.newest_flows().map(|flow| FlowSummary {
+                flow_id: flow.flow_id().to_owned(),
+                version: flow.version().to_owned(),
+                file: None,
+            }));
         self.flows.sort_by(|a, b| a.flow_id.cmp(&b.flow_id));
         let most = self.flows.len() + MAX_OLD_PACKAGES;
         let superseded = self.packages.len().saturating_sub(most);
         self.packages.drain(..superseded);
 
-        let (config, code) = (part.config.clone(), part.code.clone());
-        let version = AgentVersion::new(spec, config, code, scripts, limits);
+        let (config, code) = (self.rust.with_tools(&part.config), part.code.clone());
+        let rust = Arc::clone(&self.rust);
+        let version = AgentVersion::new(spec, config, code, rust, scripts, limits);
         self.current = Some(Arc::new(version));
         self.part = Some(part);
         self.files = files;
@@ -287,7 +337,7 @@ fn new_part(module: &AgentModule) -> Option<AgentPart> {
     let flows = module.flows.iter().filter(|flow| !is_flow_file(&flow.file));
     Some(AgentPart {
         config: config.clone(),
-        code: code.clone(),
+        code: Some(code.clone()),
         flows: flows.cloned().collect(),
     })
 }

@@ -1,10 +1,8 @@
-//! Runs the stored code of a flow run again, against its journal (§10.2).
+//! Runs the code of a flow run again, against its journal (§10.2).
 //!
 //! Every effect and every context call of the code is compared with the record at the same place. At the end
 //! of the journal the code is parked where the live run is.
 
-use crate::flow_package::FlowPackage;
-use crate::program::ScriptProgram;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_engine::flow::{FlowError, fingerprint};
@@ -12,7 +10,6 @@ use tandem_engine::session::{ProgramStep, Resume, SEGMENT_MEMBERS};
 use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart};
 use tandem_record::{Object, Recorded, Timestamp};
 use tandem_runtime::conversation::{FlowProgram, RebuildError};
-use tandem_script::ScriptLimits;
 
 /// What the journal begins with.
 pub(crate) fn start_of(journal: &[Recorded<FlowRecord>]) -> Result<&FlowRunStart, RebuildError> {
@@ -22,14 +19,13 @@ pub(crate) fn start_of(journal: &[Recorded<FlowRecord>]) -> Result<&FlowRunStart
     }
 }
 
-pub(crate) fn rebuild(
-    package: &FlowPackage,
-    limits: ScriptLimits,
+/// `begin` runs the code up to its first step.
+pub(crate) fn rebuild<P: FlowProgram>(
     journal: &[Recorded<FlowRecord>],
-) -> Result<ScriptProgram, RebuildError> {
+    begin: impl FnOnce(&FlowRunStart, Timestamp) -> Result<(P, ProgramStep), FlowFailure>,
+) -> Result<P, RebuildError> {
     let start = start_of(journal)?;
-    let began = ScriptProgram::start(package, limits, start, journal[0].at, false);
-    let (program, step) = began.map_err(RebuildError::Failed)?;
+    let (program, step) = begin(start, journal[0].at).map_err(RebuildError::Failed)?;
     let mut replay = Replay {
         program,
         next: Some(step),
@@ -42,7 +38,6 @@ pub(crate) fn rebuild(
     if let Some(extra) = &replay.next {
         return Err(replay.diverged(Value::Null, extra));
     }
-    replay.program.is_live = true;
     Ok(replay.program)
 }
 
@@ -55,8 +50,8 @@ fn first_segment(start: &FlowRunStart) -> Object {
         .collect()
 }
 
-struct Replay {
-    program: ScriptProgram,
+struct Replay<P> {
+    program: P,
     /// What the code did, while no record says so; `None` while it waits at a recorded effect.
     next: Option<ProgramStep>,
     /// The members of `ctx` that the turn set.
@@ -65,7 +60,7 @@ struct Replay {
     step: u32,
 }
 
-impl Replay {
+impl<P: FlowProgram> Replay<P> {
     fn follow(&mut self, record: &FlowRecord, now: Timestamp) -> Result<(), RebuildError> {
         match record {
             FlowRecord::Started(_) => Err(unusable("holds a second start")),

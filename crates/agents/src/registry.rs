@@ -1,15 +1,17 @@
 //! The agents of a host: loads every folder, keeps the last good version of each, and takes changes over
-//! while the host runs (§10.4).
+//! while the host runs (§10.4). Agents that a program defines in Rust stand beside them and never change.
 
 use crate::agent_version::AgentVersion;
 use crate::discover::{AgentPlace, Snapshot, agents, snapshot};
 use crate::flow_package::FlowPackage;
 use crate::loaded_agent::LoadedAgent;
+use crate::rust_code::{RustAgentError, RustAgents, RustCode};
 use parking_lot::{Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tandem_record::conversation::{AgentFileError, AgentSummary};
+use tandem_flow::RustFlow;
+use tandem_record::conversation::{AgentFileError, AgentSummary, FlowRunStart};
 use tandem_record::{AgentId, Timestamp};
 use tandem_runtime::Clock;
 use tandem_script::{AgentModule, ScriptLimits, Surroundings};
@@ -17,6 +19,10 @@ use tokio::sync::watch;
 
 pub struct AgentRegistry {
     folders: Vec<PathBuf>,
+    /// What a program adds to agents in folders, by their ids.
+    added: BTreeMap<String, Arc<RustCode>>,
+    /// Agents that the program defines.
+    defined: BTreeSet<String>,
     limits: ScriptLimits,
     clock: Arc<dyn Clock>,
     agents: RwLock<BTreeMap<String, LoadedAgent>>,
@@ -26,18 +32,43 @@ pub struct AgentRegistry {
 }
 
 impl AgentRegistry {
-    /// Loads every agent. Uses the CPU and the disk: called on a thread that may block.
-    pub fn load(folders: Vec<PathBuf>, limits: ScriptLimits, clock: Arc<dyn Clock>) -> Self {
+    /// Loads every agent, and takes over what a program brings. An agent in Rust that cannot be used is an
+    /// error: nobody can mend it while the host runs. Uses the CPU and the disk: called on a thread that may
+    /// block.
+    pub fn load(
+        folders: Vec<PathBuf>,
+        rust: RustAgents,
+        limits: ScriptLimits,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RustAgentError> {
+        let rust = rust.checked()?;
+        let mut agents = BTreeMap::new();
+        for agent in &rust.agents {
+            let loaded = LoadedAgent::define(agent, limits).map_err(|errors| {
+                let problems: Vec<String> = errors.into_iter().map(|e| e.message).collect();
+                RustAgentError::new(&agent.id, problems.join("; "))
+            })?;
+            agents.insert(agent.id.clone(), loaded);
+        }
+        let added = rust.added.into_iter();
         let registry = Self {
             folders,
+            added: added.map(|(id, code)| (id, Arc::new(code))).collect(),
+            defined: agents.keys().cloned().collect(),
             limits,
             clock,
-            agents: RwLock::default(),
+            agents: RwLock::new(agents),
             loaded: Mutex::default(),
             changes: watch::Sender::new(0),
         };
         registry.reload();
-        registry
+        let agents = registry.agents.read();
+        if let Some(id) = registry.added.keys().find(|id| !agents.contains_key(*id)) {
+            let problem = "flows or tools are added to it, but no folder and no program defines it";
+            return Err(RustAgentError::new(id, problem));
+        }
+        drop(agents);
+        Ok(registry)
     }
 
     /// Loads every agent again, changed or not. Called on a thread that may block.
@@ -71,6 +102,14 @@ impl AgentRegistry {
     pub(crate) fn package(&self, agent: &AgentId, version: &str) -> Option<Arc<FlowPackage>> {
         let agents = self.agents.read();
         agents.get(agent.as_str())?.package(version).cloned()
+    }
+
+    /// The code of a run in Rust (Z-215).
+    pub(crate) fn rust_flow(&self, start: &FlowRunStart) -> Option<RustFlow> {
+        let agents = self.agents.read();
+        let rust = agents.get(start.agent_id.as_str())?.rust();
+        let flow = rust.flow_of_run(start.flow_id.as_str(), &start.version);
+        flow.cloned()
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -113,13 +152,15 @@ impl AgentRegistry {
             let is_read = is_changed(place) || places.iter().filter(same_id).any(&is_changed);
             match first {
                 _ if !is_read => {}
+                _ if self.defined.contains(&place.id) => self.report_defined(place),
                 None => has_changed |= self.load_agent(place),
                 Some(first) => self.report_second(place, first),
             }
         }
         let mut agents = self.agents.write();
         let count = agents.len();
-        agents.retain(|id, _| places.iter().any(|place| place.id == *id));
+        let is_in_folder = |id: &String| places.iter().any(|place| place.id == *id);
+        agents.retain(|id, _| self.defined.contains(id) || is_in_folder(id));
         has_changed |= agents.len() != count;
         drop(agents);
         *loaded = files;
@@ -131,9 +172,10 @@ impl AgentRegistry {
     fn load_agent(&self, place: &AgentPlace) -> bool {
         let module = self.read(place);
         let mut agents = self.agents.write();
-        let agent = agents
-            .entry(place.id.clone())
-            .or_insert_with(|| LoadedAgent::new(place));
+        let agent = agents.entry(place.id.clone()).or_insert_with(|| {
+            let added = self.added.get(&place.id).cloned();
+            LoadedAgent::new(place, added.unwrap_or_default())
+        });
         let has_changed = agent.update(place, module, self.limits);
         let summary = agent.summary();
         drop(agents);
@@ -166,12 +208,17 @@ impl AgentRegistry {
     }
 
     fn report_second(&self, place: &AgentPlace, first: &AgentPlace) {
+        self.report_duplicate(place, &first.path.display().to_string());
+    }
+
+    fn report_defined(&self, place: &AgentPlace) {
+        self.report_duplicate(place, "this program, in Rust");
+    }
+
+    fn report_duplicate(&self, place: &AgentPlace, by: &str) {
         let name = place.path.file_name().unwrap_or_default();
-        let message = format!(
-            "the agent {:?} is already defined by {}; rename one of them",
-            place.id,
-            first.path.display()
-        );
+        let id = &place.id;
+        let message = format!("the agent {id:?} is already defined by {by}; rename one of them");
         let error = AgentFileError::new(name.to_string_lossy(), message);
         if let Some(agent) = self.agents.write().get_mut(&place.id) {
             agent.add_error(error);

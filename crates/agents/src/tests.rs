@@ -8,6 +8,7 @@ mod hostile_code;
 mod loading;
 mod models;
 mod replay;
+mod rust_code;
 mod tools;
 mod transports;
 mod watching;

@@ -5,6 +5,7 @@ use crate::call_session::CallSession;
 use crate::code_call::{data, tool_function, with_result};
 use crate::host::{FolderAgents, error, failed};
 use crate::realm_thread::Target;
+use crate::rust_tool::RustTool;
 use crate::test_recorder::RecordedToolCall;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -159,7 +160,10 @@ impl Attempt<'_> {
         }
         let mut result = match &tool.kind {
             AgentToolKind::Handler => {
-                let result = self.call_member("handler", &args).await;
+                let result = match self.call.version.rust.tool(&tool.name) {
+                    Some(rust) => self.call_rust(rust, &args).await,
+                    None => self.call_member("handler", &args).await,
+                };
                 result.map_err(AttemptFailure::transient)?
             }
             AgentToolKind::Record {
@@ -177,6 +181,14 @@ impl Attempt<'_> {
             }
         }
         Ok(result)
+    }
+
+    async fn call_rust(&mut self, tool: &RustTool, args: &Value) -> Result<Value, CodeError> {
+        let (data, session) = (self.call.data.clone(), self.session.clone());
+        let timeout = Duration::from_millis(self.left_ms());
+        let (result, left) = tool.call(args.clone(), data, session, timeout).await;
+        self.session = left;
+        result
     }
 
     async fn call_member(&mut self, member: &str, argument: &Value) -> Result<Value, CodeError> {

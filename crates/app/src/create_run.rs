@@ -84,6 +84,7 @@ impl CreateRun {
                 callback_may_answer: false,
                 parent: None,
                 claimed_parent: None,
+                waiting_session: None,
                 conformance_role: caller.permits_conformance(),
                 execution_model: None,
                 isolated_memory: false,

@@ -1,6 +1,6 @@
-//! Performs the host's outgoing calls: HTTP calls of nodes, calls of models, tools and pack nodes,
-//! webhook deliveries, models and speech of conversations, and the check that a secret can be
-//! resolved.
+//! Performs the host's outgoing calls: HTTP calls of nodes, calls of models, tools, pack nodes and
+//! nodes in Rust, webhook deliveries, models and speech of conversations, and the check that a
+//! secret can be resolved.
 //!
 //! An effect is already recorded under an id that never changes; this crate attempts it once and
 //! returns the outcome. It does not decide about retries, does not write to the log of a run, and
@@ -30,6 +30,7 @@ mod pack;
 mod perform;
 mod request;
 mod response;
+mod rust_node;
 mod secrets;
 mod trace;
 mod webhook;
@@ -55,6 +56,7 @@ pub use model::{
 };
 pub use pack::PackCaller;
 pub use perform::Performer;
+pub use rust_node::{NodeCall, RustNode, RustNodes};
 pub use secrets::Secrets;
 pub use trace::outgoing_trace;
 pub use webhook::WebhookCaller;

@@ -1,6 +1,6 @@
 //! The entry point for the runtime's outbox workers.
 
-use crate::{HttpCaller, McpServers, ModelCaller, PackCaller, Secrets};
+use crate::{HttpCaller, McpServers, ModelCaller, PackCaller, RustNodes, Secrets};
 use std::time::Duration;
 use tandem_record::{Effect, EffectKind, EffectOutcome, ErrorInfo, RunId, TraceContext};
 
@@ -10,6 +10,7 @@ pub struct Performer {
     models: ModelCaller,
     tools: McpServers,
     packs: Option<PackCaller>,
+    rust_nodes: RustNodes,
 }
 
 impl Performer {
@@ -20,6 +21,7 @@ impl Performer {
             models: ModelCaller::default(),
             tools: McpServers::default(),
             packs: None,
+            rust_nodes: RustNodes::default(),
         }
     }
 
@@ -36,6 +38,11 @@ impl Performer {
     /// Adds packs whose nodes may be called.
     pub fn with_packs(self, packs: Option<PackCaller>) -> Self {
         Self { packs, ..self }
+    }
+
+    /// Adds nodes of the program that embeds the host.
+    pub fn with_rust_nodes(self, rust_nodes: RustNodes) -> Self {
+        Self { rust_nodes, ..self }
     }
 
     pub fn secrets(&self) -> &Secrets {
@@ -65,9 +72,10 @@ impl Performer {
                 node,
                 attempt,
                 call,
-            } => match &self.packs {
-                Some(packs) => packs.call(run, effect, node, *attempt, call).await,
-                None => EffectOutcome::Failed {
+            } => match (self.rust_nodes.get(&call.type_id), &self.packs) {
+                (Some(rust), _) => rust.call(run, effect, node, *attempt, call).await,
+                (None, Some(packs)) => packs.call(run, effect, node, *attempt, call).await,
+                (None, None) => EffectOutcome::Failed {
                     error: ErrorInfo::new("pack_unavailable", "This host has no packs any more."),
                 },
             },
@@ -76,6 +84,7 @@ impl Performer {
             } if *reveal => self.secrets.reveal(secret_id),
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
             EffectKind::NotifyParent { .. }
+            | EffectKind::NotifySession { .. }
             | EffectKind::CancelChild { .. }
             | EffectKind::NotifyCallback { .. }
             | EffectKind::Continue => {

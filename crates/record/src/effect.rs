@@ -1,6 +1,7 @@
 //! Side effects of a machine, and those of a run. An effect is written to the outbox in the commit
 //! that decided it, under an id that never changes. It is attempted only after that.
 
+use crate::conversation::{WaitingSession, WorkflowResult};
 use crate::{
     ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest,
 };
@@ -60,6 +61,11 @@ pub enum EffectKind {
         node: NodeId,
         outcome: ChildOutcome,
     },
+    /// Tell the conversation that started the run how it ended.
+    NotifySession {
+        to: WaitingSession,
+        result: Box<WorkflowResult>,
+    },
     /// The parent ended or was cancelled.
     CancelChild { child: RunId },
     /// Notify the run's `callbackUrl` that an interrupt is open. The message is built from the run
@@ -86,6 +92,7 @@ impl EffectKind {
             Self::Pack { .. } => "pack",
             Self::SecretEcho { .. } => "secret_echo",
             Self::NotifyParent { .. } => "notify_parent",
+            Self::NotifySession { .. } => "notify_session",
             Self::CancelChild { .. } => "cancel_child",
             Self::NotifyCallback { .. } => "announce",
             Self::Continue => "continue",

@@ -1,5 +1,6 @@
 //! What belongs to a run as a whole: its owner, its request, its status.
 
+use crate::conversation::WaitingSession;
 use crate::{
     ForkedFrom, MemoryOrigin, NodeId, Object, Principal, RunId, Seq, TenantId, WorkflowId,
     WorkspaceId,
@@ -116,6 +117,9 @@ pub struct RunRequest {
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_parent: Option<ClaimedParent>,
+    /// The conversation whose flow started the run and waits for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_session: Option<Box<WaitingSession>>,
     /// The caller has the role that permits conformance types in any workflow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conformance_role: bool,

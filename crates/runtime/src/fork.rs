@@ -165,6 +165,7 @@ impl Runtime {
             options: overlaid(first.options, fork_request.overlay),
             // A fork has no parent, and no run waits for it.
             parent: None,
+            waiting_session: None,
             callback_url: None,
             callback_may_answer: false,
             trace: fork_request.trace,

@@ -154,6 +154,12 @@ impl Runtime {
                 EffectKind::NotifyParent { outcome, .. } => {
                     self.inner.config.redactor.redact(outcome.user_data());
                 }
+                EffectKind::NotifySession { result, .. } => {
+                    let redactor = &self.inner.config.redactor;
+                    for value in result.output.iter_mut().chain(&mut result.error) {
+                        redactor.redact_value(value);
+                    }
+                }
                 EffectKind::Http { .. }
                 | EffectKind::Model { .. }
                 | EffectKind::Tool { .. }

@@ -47,6 +47,7 @@ impl Runtime {
                 Ok(RunOutcome::Callback(sent))
             }
             EffectKind::NotifyParent { .. }
+            | EffectKind::NotifySession { .. }
             | EffectKind::CancelChild { .. }
             | EffectKind::Continue => Ok(RunOutcome::Internal),
         }
@@ -76,6 +77,9 @@ impl Runtime {
                     outcome: outcome.clone(),
                 };
                 (StreamId::of_run(parent), command)
+            }
+            (EffectKind::NotifySession { to, result }, _) => {
+                return self.report_workflow(work, to, result).await;
             }
             (EffectKind::CancelChild { child }, _) => {
                 let command = Command::Cancel {

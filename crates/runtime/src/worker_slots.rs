@@ -143,9 +143,10 @@ pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&st
         EffectKind::NotifyCallback { .. } => {
             (WorkClass::Delivery, authority(callback.unwrap_or("")))
         }
-        EffectKind::NotifyParent { .. } | EffectKind::CancelChild { .. } | EffectKind::Continue => {
-            (WorkClass::Internal, String::new())
-        }
+        EffectKind::NotifyParent { .. }
+        | EffectKind::NotifySession { .. }
+        | EffectKind::CancelChild { .. }
+        | EffectKind::Continue => (WorkClass::Internal, String::new()),
     };
     Lane {
         class,

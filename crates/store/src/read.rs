@@ -4,8 +4,8 @@ use crate::audit::Hash;
 use crate::commit::{InterruptRow, RunRow, SnapshotRecord};
 use std::sync::Arc;
 use tandem_record::{
-    AgentId, DefinitionHash, MessageId, RunId, RunStatus, Seq, StreamId, TenantId, TimerName,
-    Timestamp, WorkflowId, WorkspaceId,
+    AgentId, DefinitionHash, EffectId, MessageId, RunId, RunStatus, Seq, StreamId, TenantId,
+    TimerName, Timestamp, WorkflowId, WorkspaceId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -238,6 +238,12 @@ impl IdempotencyKey {
         // The lengths ensure that no two messages have the same encoding.
         let encoded: String = parts.map(|part| format!("{}:{part}", part.len())).concat();
         Self(format!("message-{}", Hash::of(encoded.as_bytes())))
+    }
+
+    /// Names what one effect of a conversation does. The effect may be attempted again.
+    pub fn of_effect(tenant: &TenantId, effect: &EffectId) -> Self {
+        let encoded = format!("{}:{tenant}{effect}", tenant.as_str().len());
+        Self(format!("effect-{}", Hash::of(encoded.as_bytes())))
     }
 }
 

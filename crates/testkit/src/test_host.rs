@@ -167,6 +167,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             callback_may_answer: false,
             parent: None,
             claimed_parent: None,
+            waiting_session: None,
             conformance_role: false,
             execution_model: None,
             isolated_memory: false,

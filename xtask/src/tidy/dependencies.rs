@@ -17,6 +17,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tandem-wasm", &["tandem-record", "tandem-schema"]),
     // Runs flows and functions of agents. Plain data in and out; nothing else needs its dependencies.
     ("tandem-script", &[]),
+    // Flows in Rust: what their authors use, without the runtime.
+    ("tandem-flow", &["tandem-record", "tandem-engine"]),
     ("tandem-nodes", &["tandem-record", "tandem-wasm"]),
     (
         "tandem-runtime",
@@ -36,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-schema",
             "tandem-engine",
             "tandem-script",
+            "tandem-flow",
             "tandem-nodes",
             "tandem-runtime",
         ],
@@ -57,7 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-console",
         ],
     ),
-    // The binary: the only crate that names a concrete database.
+    // The binary and the library: the only crate that names a concrete database.
     (
         "tandem",
         &[
@@ -74,10 +77,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-console",
             "tandem-api",
             "tandem-wasm",
-            "tandem-agents",
             "tandem-script",
+            "tandem-flow",
+            "tandem-schema",
         ],
     ),
+    // A program that embeds the host.
+    ("rust-agent", &["tandem"]),
     (
         "tandem-testkit",
         &[

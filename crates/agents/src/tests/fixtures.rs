@@ -2,6 +2,7 @@
 
 use crate::{AgentRegistry, AgentResources, FolderAgents, MemoryRecorder};
 use crate::{ChatTransport, LoopbackTransport, ModelAccess, OperatorModel};
+use crate::{RustAgentError, RustAgents};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,12 +67,30 @@ pub(super) fn desk_with(
     files: &[(&str, &str)],
     providers: BTreeMap<String, OperatorModel>,
 ) -> Desk {
+    let made = make_desk(files, RustAgents::default(), providers);
+    made.expect("agents of folders are never refused")
+}
+
+/// A host with these files, in a program that brings agents.
+pub(super) fn desk_with_rust(
+    files: &[(&str, &str)],
+    rust: RustAgents,
+) -> Result<Desk, RustAgentError> {
+    make_desk(files, rust, BTreeMap::new())
+}
+
+fn make_desk(
+    files: &[(&str, &str)],
+    rust: RustAgents,
+    providers: BTreeMap<String, OperatorModel>,
+) -> Result<Desk, RustAgentError> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (path, text) in files {
         write(folder.path(), path, text);
     }
     let folders = vec![folder.path().to_owned()];
-    let registry = AgentRegistry::load(folders, ScriptLimits::default(), Arc::new(FixedClock));
+    let limits = ScriptLimits::default();
+    let registry = AgentRegistry::load(folders, rust, limits, Arc::new(FixedClock))?;
     let registry = Arc::new(registry);
     let recorder = Arc::new(MemoryRecorder::default());
     let guard = UrlGuard {
@@ -101,13 +120,13 @@ pub(super) fn desk_with(
             recorder: recorder.clone(),
         },
     );
-    Desk {
+    Ok(Desk {
         folder,
         registry,
         agents,
         recorder,
         scripts,
-    }
+    })
 }
 
 /// The source of an agent file with these fields.

@@ -8,11 +8,14 @@ use crate::decide::{AcceptedAnswer, AnswerTarget, AskedBy, SubmittedAnswer};
 use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use serde_json::Value;
+use std::borrow::Cow;
 use tandem_access::Scope;
-use tandem_record::conversation::{AdminRequest, DraftDecision, FlowPause, WaitFor};
-use tandem_record::{EscalationId, InterruptId, NodeId, RunId, SessionId};
+use tandem_record::conversation::{
+    AdminRequest, ClosedEscalation, DraftDecision, FlowPause, WaitFor,
+};
+use tandem_record::{EscalationId, InterruptId, NodeId, QuestionBody, RunId, SessionId};
 use tandem_runtime::Refusal;
-use tandem_runtime::conversation::FlowRun;
+use tandem_runtime::conversation::{FlowRun, SessionRefusal};
 
 const APPROVAL: &str = "approval";
 const CLARIFICATION: &str = "clarification";
@@ -176,6 +179,9 @@ impl App {
             self.resolve(call, target, decision).await?;
             return Ok(outcome);
         }
+        if current.drafts().all(|(held, _)| held != interrupt) {
+            return Err(self.closed_draft(call, interrupt).await?);
+        }
         let text = decision.action_data.as_ref().map(edited_text).transpose()?;
         let decision = match (decision.approved, text) {
             (false, _) => DraftDecision::Reject,
@@ -188,6 +194,27 @@ impl App {
         };
         self.act_and_wait(call, RESOLVE, session, request).await?;
         Ok(outcome)
+    }
+
+    /// Why a text that is not held any more cannot be decided.
+    async fn closed_draft(
+        &self,
+        call: &AdminCall<'_>,
+        interrupt: &InterruptId,
+    ) -> Result<AppError, AppError> {
+        let row = self.find_interrupt(call.caller, interrupt).await?;
+        let body = QuestionBody::from_json(&row.body).unwrap_or_default();
+        let closed = ClosedEscalation {
+            decided_by: body.decided_by.map(Cow::into_owned),
+            decided_at: body.decided_at,
+            outcome: match row.closed.as_deref() {
+                Some("accepted") => "accepted",
+                Some("rejected") => "rejected",
+                _ => "cancelled",
+            },
+        };
+        let refusal = SessionRefusal::AlreadyResolved(Box::new(closed));
+        Ok(AppError::SessionRefused(refusal))
     }
 
     async fn flow_run(&self, run: &RunId) -> Result<FlowRun, AppError> {

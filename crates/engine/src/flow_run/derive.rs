@@ -233,6 +233,7 @@ fn run_started(start: &FlowRunStart) -> Event {
             callback_may_answer: false,
             parent: None,
             claimed_parent: None,
+            waiting_session: None,
             conformance_role: false,
             execution_model: None,
             isolated_memory: false,

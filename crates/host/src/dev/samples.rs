@@ -104,6 +104,7 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             callback_may_answer: false,
             parent: None,
             claimed_parent: None,
+            waiting_session: None,
             conformance_role: false,
             execution_model: None,
             isolated_memory: false,

@@ -1,4 +1,4 @@
-//! The chat agents of a server: their folders, and what they may use.
+//! The chat agents of a server: those in folders, those of an embedding program, and what they may use.
 
 use super::models::operator_models;
 use super::open::guard;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_agents::{
     AgentRegistry, AgentResources, AgentWatcher, ChatTransport, FolderAgents, LoopbackTransport,
-    ModelAccess, TestRecorder, WebChatTransport,
+    ModelAccess, RustAgents, TestRecorder, WebChatTransport,
 };
 use tandem_nodes::{
     BreakerSettings, CallLimits, CircuitBreakers, HttpCaller, LocalScripts, ScriptMemory,
@@ -22,23 +22,24 @@ use tandem_store::Store;
 /// The agents of a server, and the watch over their files.
 pub(crate) struct ServedAgents {
     pub(crate) conversations: Conversations,
-    /// Takes changes of files over as long as it exists.
-    pub(crate) watcher: AgentWatcher,
+    /// Takes changes of files over as long as it exists; `None` without folders.
+    pub(crate) watcher: Option<AgentWatcher>,
 }
 
-/// `None` when no folder is configured.
+/// `None` when no folder is configured and no program brings agents.
 pub(super) async fn load(
     settings: &Settings,
+    rust: RustAgents,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Option<ServedAgents>> {
-    if settings.agents.is_empty() {
+    if settings.agents.is_empty() && rust.is_empty() {
         return Ok(None);
     }
     let (folders, registry_clock) = (settings.agents.clone(), Arc::clone(&clock));
     // Reading and checking the code uses the processor.
-    let load = move || AgentRegistry::load(folders, ScriptLimits::default(), registry_clock);
-    let registry = Arc::new(tokio::task::spawn_blocking(load).await?);
+    let load = move || AgentRegistry::load(folders, rust, ScriptLimits::default(), registry_clock);
+    let registry = Arc::new(tokio::task::spawn_blocking(load).await??);
     for id in registry.ids() {
         for error in registry.summary(&id).into_iter().flat_map(|s| s.errors) {
             let (file, line) = (&error.file, error.line.unwrap_or(0));
@@ -68,8 +69,13 @@ pub(super) async fn load(
         ]),
         recorder,
     };
-    let watcher = AgentWatcher::start(Arc::clone(&registry))
-        .context("the folders of agents cannot be watched")?;
+    let watcher = match settings.agents.is_empty() {
+        true => None,
+        false => Some(
+            AgentWatcher::start(Arc::clone(&registry))
+                .context("the folders of agents cannot be watched")?,
+        ),
+    };
     let agents = FolderAgents::new(registry, resources);
     Ok(Some(ServedAgents {
         conversations: Conversations::new(Arc::new(agents), settings.test_cold),

@@ -8,15 +8,18 @@ mod agents;
 mod announce;
 mod audit_key;
 mod connections;
+mod extensions;
 mod host_id;
 mod http;
 mod keys;
+mod large_requests;
 mod links;
 mod logging;
 mod maintenance;
 mod models;
 mod open;
 pub(crate) mod packs;
+mod running;
 mod signals;
 mod test_recorder;
 mod tools;
@@ -25,27 +28,21 @@ pub(crate) mod workflows;
 
 pub(crate) use announce::base_url;
 pub(crate) use connections::ConnectionLimits;
+pub(crate) use extensions::Extensions;
+pub(crate) use large_requests::LargeRequestThread;
 pub(crate) use logging::start as start_log;
 pub(crate) use open::ServerContext;
+pub(crate) use running::RunningServer;
+pub(crate) use signals::Signals;
 
 use crate::cli::ServeArgs;
 use crate::config::{self, Environment, Layer, Settings};
-#[cfg(feature = "otel")]
-use crate::telemetry;
 use announce::login_link;
-use signals::Signals;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tandem_access::Identity;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
-
-/// Time for open connections to end after a signal.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for running effects to end after that.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
@@ -53,15 +50,20 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = config::resolve(flags, args.config, true, &Environment::of_process())?;
     start_log(&settings, "info")?;
     run(settings, async move |opened: &ServerContext| {
-        // If the start fails, no key may have been created: its secret is shown only once.
-        register_workflows(opened).await?;
-        let caller = keys::prepare(opened).await?;
+        let caller = prepare(opened).await?;
         Ok(Ready {
             // A login link with every scope is a credential, so it is printed only on request.
             caller: caller.filter(|_| opened.settings.print_login_link),
             announce: Box::new(move |opened, link| announce::serving(opened, link, began)),
         })
     })
+}
+
+/// Registers the workflows and prepares the keys of a server. Returns who the console's first visitor is.
+pub(crate) async fn prepare(opened: &ServerContext) -> anyhow::Result<Option<Identity>> {
+    // If the start fails, no key may have been created: its secret is shown only once.
+    register_workflows(opened).await?;
+    keys::prepare(opened).await
 }
 
 /// Imports the keys of the environment, for a server that has its own key as well.
@@ -87,10 +89,6 @@ pub(crate) struct Ready {
 /// from the store's thread, so that responses are sent before much new work is started.
 const GLOBAL_QUEUE_INTERVAL: u32 = 4;
 
-/// The niceness of the thread for large requests: it gets less processor time than the others.
-#[cfg(target_os = "linux")]
-const LARGE_REQUEST_NICENESS: i32 = 10;
-
 /// Opens, prepares, serves, closes. `serve` and `dev` differ in `prepare`.
 pub(crate) fn run<P>(settings: Settings, prepare: P) -> anyhow::Result<ExitCode>
 where
@@ -101,37 +99,39 @@ where
         .global_queue_interval(GLOBAL_QUEUE_INTERVAL)
         .enable_all()
         .build()?;
-    let large_requests = large_request_runtime()?;
+    let large_requests = LargeRequestThread::start()?;
     let code = threads.block_on(async {
         let mut signals = Signals::listen()?;
-        let start = async {
-            let (opened, listener) = ServerContext::open(settings).await?;
-            match prepare(&opened).await {
-                Ok(ready) => Ok((opened, listener, ready)),
-                Err(error) => {
-                    opened.runtime.shutdown(Duration::ZERO).await;
-                    Err(error)
-                }
-            }
-        };
         let (opened, listener, ready) = tokio::select! {
-            started = start => started?,
+            opened = open_prepared(settings, Extensions::default(), prepare) => opened?,
             // No request was accepted yet.
             () = signals.next() => return Ok(ExitCode::SUCCESS),
         };
-        until_stopped(
-            opened,
-            listener,
-            ready,
-            signals,
-            large_requests.handle().clone(),
-        )
-        .await
+        until_stopped(opened, listener, ready, signals, large_requests.handle()).await
     });
     // Threads that still read files must not block the exit.
-    large_requests.shutdown_background();
+    drop(large_requests);
     threads.shutdown_background();
     code
+}
+
+/// Opens a server and prepares it. One that cannot be prepared is closed again.
+pub(crate) async fn open_prepared<P, T>(
+    settings: Settings,
+    extensions: Extensions,
+    prepare: P,
+) -> anyhow::Result<(ServerContext, TcpListener, T)>
+where
+    P: AsyncFnOnce(&ServerContext) -> anyhow::Result<T>,
+{
+    let (opened, listener) = ServerContext::open(settings, extensions).await?;
+    match prepare(&opened).await {
+        Ok(prepared) => Ok((opened, listener, prepared)),
+        Err(error) => {
+            opened.runtime.shutdown(Duration::ZERO).await;
+            Err(error)
+        }
+    }
 }
 
 /// The allocator asks for huge pages. They are filled only in part, and the rest counts as resident.
@@ -141,21 +141,6 @@ fn keep_pages_small() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// One thread with low priority: large requests use the processor time that others leave.
-fn large_request_runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("large-requests")
-        .on_thread_start(|| {
-            // On Linux niceness is per thread. If it cannot be changed, the thread has normal
-            // priority.
-            #[cfg(target_os = "linux")]
-            let _ = rustix::process::nice(LARGE_REQUEST_NICENESS);
-        })
-        .enable_all()
-        .build()
-}
-
 async fn until_stopped(
     opened: ServerContext,
     listener: TcpListener,
@@ -163,24 +148,14 @@ async fn until_stopped(
     mut signals: Signals,
     large_requests: Handle,
 ) -> anyhow::Result<ExitCode> {
-    #[cfg(feature = "otel")]
-    let exporter = telemetry::start(&opened)?;
-    let maintenance = [
-        tokio::spawn(maintenance::expire_idempotency_records(
-            opened.runtime.clone(),
-        )),
-        tokio::spawn(maintenance::seal_audit(
-            opened.runtime.clone(),
-            Arc::clone(&opened.audit_signer),
-        )),
-    ];
-    let mut http_server = http::open(&opened, listener, large_requests).await?;
-    let link = ready.caller.map(|caller| login_link(&opened, caller));
-    (ready.announce)(&opened, link.as_deref());
+    let mut server = RunningServer::start(opened, listener, large_requests).await?;
+    let opened = server.context();
+    let link = ready.caller.map(|caller| login_link(opened, caller));
+    (ready.announce)(opened, link.as_deref());
 
     let broke = tokio::select! {
         () = signals.next() => None,
-        ended = http_server.ended() => Some(ended),
+        ended = server.ended() => Some(ended),
     };
     tracing::info!("stopping: no new connections; finishing open requests");
     tokio::spawn(async move {
@@ -188,18 +163,12 @@ async fn until_stopped(
         tracing::warn!("second stop signal: exiting at once");
         std::process::exit(1);
     });
-    http_server.close(DRAIN_TIMEOUT).await;
-    maintenance.iter().for_each(JoinHandle::abort);
-    #[cfg(feature = "otel")]
-    if let Some(exporter) = exporter {
-        exporter.finish().await;
-    }
-    opened.runtime.shutdown(FINISH_TIMEOUT).await;
+    server.stop().await;
     match broke {
         None => {
             tracing::info!("stopped");
             Ok(ExitCode::SUCCESS)
         }
-        Some(ended) => Err(ended.context("the server stopped listening")),
+        Some(ended) => Err(ended),
     }
 }

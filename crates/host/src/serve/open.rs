@@ -3,6 +3,7 @@
 use super::agents;
 use super::audit_key;
 use super::connections::raise_descriptor_limit;
+use super::extensions::Extensions;
 use super::host_id;
 use super::models::{models, providers};
 use super::packs;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use tandem_access::{Keyring, LoginCodes};
 use tandem_agents::AgentWatcher;
 use tandem_api::HttpMetrics;
-use tandem_nodes::{CallLimits, HttpCaller, PackCaller, Performer, Secrets, UrlGuard};
+use tandem_nodes::{CallLimits, HttpCaller, PackCaller, Performer, RustNodes, Secrets, UrlGuard};
 use tandem_record::Timestamp;
 use tandem_runtime::audit::AuditSigner;
 use tandem_runtime::{CLOCK_OFFSET, Clock, Fault, Redactor, Runtime, RuntimeConfig, SystemClock};
@@ -50,7 +51,10 @@ pub(crate) struct ServerContext {
 }
 
 impl ServerContext {
-    pub(super) async fn open(settings: Settings) -> anyhow::Result<(Self, TcpListener)> {
+    pub(super) async fn open(
+        settings: Settings,
+        extensions: Extensions,
+    ) -> anyhow::Result<(Self, TcpListener)> {
         let connections = settings.connections.within(raise_descriptor_limit())?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
@@ -60,6 +64,7 @@ impl ServerContext {
             audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
         );
         let packs = packs::load(&settings)?;
+        let node_types = extensions.node_types(packs.as_deref())?;
         let clock = clock(&settings, &store).await?;
         let host_id = host_id::obtain(settings.host_id.as_deref(), &*store).await?;
         let keyring = Arc::new(Keyring::new(store.clone()));
@@ -71,7 +76,8 @@ impl ServerContext {
         )
         .await?;
         let clock: Arc<dyn Clock> = Arc::new(clock);
-        let agents = agents::load(&settings, store.clone(), Arc::clone(&clock)).await?;
+        let Extensions { agents, nodes } = extensions;
+        let agents = agents::load(&settings, agents, store.clone(), Arc::clone(&clock)).await?;
         let config = RuntimeConfig {
             conversations: agents.as_ref().map(|agents| agents.conversations.clone()),
             webhook_sender: Some(Arc::new(webhook_sender)),
@@ -83,14 +89,14 @@ impl ServerContext {
             limits: settings.limits,
             strict_documents: settings.strict_documents,
             providers: providers(&settings),
-            packs: packs::types(packs.as_deref()),
+            packs: node_types,
             tools: tool_servers(&settings),
             max_effects: settings.calls.max,
             max_calls_per_tenant: settings.calls.per_tenant,
             max_calls_per_target: settings.calls.per_target,
             ..RuntimeConfig::new(
                 store.clone(),
-                Arc::new(performer(&settings, packs.as_ref())?),
+                Arc::new(performer(&settings, packs.as_ref(), nodes)?),
             )
         };
         let runtime = Runtime::start(config).await.map_err(store_open_failure)?;
@@ -104,7 +110,7 @@ impl ServerContext {
             codes: Arc::new(LoginCodes::new(LOGIN_CODE_MS)),
             audit_signer: Arc::new(audit_signer),
             packs,
-            agent_watcher: agents.map(|agents| agents.watcher),
+            agent_watcher: agents.and_then(|agents| agents.watcher),
             address,
         };
         Ok((opened, listener))
@@ -195,7 +201,11 @@ pub(super) fn guard(settings: &Settings) -> UrlGuard {
     }
 }
 
-fn performer(settings: &Settings, packs: Option<&Arc<Packs>>) -> anyhow::Result<Performer> {
+fn performer(
+    settings: &Settings,
+    packs: Option<&Arc<Packs>>,
+    nodes: RustNodes,
+) -> anyhow::Result<Performer> {
     let http = HttpCaller::new(guard(settings), CallLimits::default())
         .context("outgoing calls cannot be made")?;
     let secrets = settings.secrets.iter();
@@ -208,7 +218,8 @@ fn performer(settings: &Settings, packs: Option<&Arc<Packs>>) -> anyhow::Result<
     Ok(Performer::new(http, secrets)
         .with_models(models)
         .with_tools(tools)
-        .with_packs(packs))
+        .with_packs(packs)
+        .with_rust_nodes(nodes))
 }
 
 /// Keys from the environment are redacted too, because an operator's key may have any format.

@@ -54,16 +54,19 @@ pub(crate) fn from_directories(directories: &[PathBuf]) -> Result<(Packs, Vec<St
 
 /// The node types of packs.
 pub(crate) fn types(packs: Option<&Packs>) -> PackTypes {
+    entries(packs).collect()
+}
+
+pub(super) fn entries(packs: Option<&Packs>) -> impl Iterator<Item = (String, PackType)> {
     let types = packs.into_iter().flat_map(Packs::types);
-    let types_by_id = types.map(|info| {
+    types.map(|info| {
         let TypeInfo {
             type_id,
             pack,
             config,
         } = info;
         (type_id, PackType { pack, config })
-    });
-    types_by_id.collect()
+    })
 }
 
 /// The packs as advertised in discovery.

@@ -8,6 +8,7 @@ mod model;
 mod pack;
 mod perform;
 mod resolver;
+mod rust_node;
 mod server;
 mod trace;
 mod webhook;

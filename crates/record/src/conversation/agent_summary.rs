@@ -25,10 +25,11 @@ pub struct AgentSummary {
 #[serde(rename_all = "camelCase")]
 pub struct FlowSummary {
     pub flow_id: String,
-    /// Hash of the code that new runs use.
+    /// Hash of the code that new runs use; of a flow in Rust the declared version.
     pub version: String,
-    /// Relative to the agent's folder.
-    pub file: String,
+    /// Relative to the agent's folder; absent for a flow in Rust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// What is wrong with a file of an agent.

@@ -1,6 +1,6 @@
 //! How a session names its flow runs and what they wait for.
 
-use crate::{EscalationId, FlowId, InterruptId, NodeId, RunId, Seq, Timestamp};
+use crate::{EscalationId, FlowId, InterruptId, NodeId, RunId, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -145,6 +145,15 @@ pub enum ResumedBy {
 pub struct ParentNode {
     pub run_id: RunId,
     pub node_id: NodeId,
+}
+
+/// The conversation that waits for the end of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingSession {
+    pub session_id: SessionId,
+    /// The wait of its flow.
+    pub interrupt_id: InterruptId,
 }
 
 /// How a workflow ended that a flow started.

@@ -34,7 +34,7 @@ pub use escalation::{
 };
 pub use flow_control::{
     ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ParentNode, ResumedBy, WaitFor,
-    WorkflowResult,
+    WaitingSession, WorkflowResult,
 };
 pub use journal::{FlowRecord, FlowRunStart};
 pub use ledger::{OutboxIntent, SessionLedger};

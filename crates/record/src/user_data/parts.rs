@@ -34,6 +34,7 @@ pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut UserDataRefs<
         callback_may_answer: _,
         parent: _,
         claimed_parent,
+        waiting_session: _,
         isolated_memory: _,
         transport: _,
         trace,

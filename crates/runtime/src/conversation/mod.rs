@@ -25,6 +25,7 @@ mod session_work;
 mod settings;
 mod test_seams;
 mod user_driver;
+mod workflow_calls;
 
 pub use agent_host::{
     AgentHost, CallContext, ChatModelRequest, FlowProgram, RebuildError, SendError,

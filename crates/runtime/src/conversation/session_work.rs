@@ -86,12 +86,15 @@ impl Runtime {
                 let open = self.open_escalations(&context).await;
                 WorkOutcome::Escalations(open.map_err(|fault| failed(fault.to_string())))
             }
-            SessionWork::StartWorkflow(_) => {
-                WorkOutcome::Workflow(Err(failed("workflows are not served here".to_owned())))
+            SessionWork::StartWorkflow(start) => {
+                WorkOutcome::Workflow(self.start_workflow(session, start, &context).await?)
             }
-            SessionWork::CancelWorkflow { .. } | SessionWork::ReportFlow(_) => {
+            SessionWork::CancelWorkflow { run_id } => {
+                self.cancel_workflow(session, run_id).await?;
                 WorkOutcome::Reported
             }
+            // No node of a workflow starts flows.
+            SessionWork::ReportFlow(_) => WorkOutcome::Reported,
             SessionWork::Send(request) => return Ok(self.send(&**agents, request, &context).await),
         };
         Ok(SessionOutcome::Done(self.without_secrets(outcome)))

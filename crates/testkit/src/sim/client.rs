@@ -189,6 +189,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
         callback_may_answer: false,
         parent: None,
         claimed_parent: None,
+        waiting_session: None,
         conformance_role: false,
         execution_model: None,
         isolated_memory: false,

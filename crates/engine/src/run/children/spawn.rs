@@ -233,6 +233,7 @@ impl DecisionDraft<'_> {
                     descendants: Some(new.granted),
                 }),
                 claimed_parent: None,
+                waiting_session: None,
                 conformance_role: request.conformance_role,
                 execution_model: request.execution_model,
                 isolated_memory: new.isolated_memory,

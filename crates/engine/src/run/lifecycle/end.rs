@@ -4,7 +4,8 @@
 use super::state::Phase;
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::RUN_CANCELLED;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tandem_record::conversation::WorkflowResult;
 use tandem_record::{
     ChildOutcome, EffectKind, ErrorInfo, Event, NodeStatus, Object, Principal, RunId, Seq,
 };
@@ -108,9 +109,35 @@ impl DecisionDraft<'_> {
         }
     }
 
-    /// Notifies the parent that this run ended, in the same commit as its last event.
+    /// Notifies the conversation that waits for the run, in the same commit as its last event.
+    fn notify_session(&mut self) {
+        let Some(to) = self.run.request().waiting_session.clone() else {
+            return;
+        };
+        let sensitivity = self.run.sensitivity();
+        // Readers of the conversation do not know what is sensitive in the workflow.
+        let is_open = sensitivity.outputs.is_empty();
+        let outputs = self.run.outputs().filter(|_| is_open).cloned();
+        let visible = |error| sensitivity.visible_error(self.run.recorded_failed_node(), error);
+        let error = self.run.error().map(|error| visible(error).into_owned());
+        let result = WorkflowResult {
+            run_id: self.run.id().clone(),
+            status: self.run.status().as_str().to_owned(),
+            output: outputs.map(Value::Object),
+            error: error.map(|error| json!(error)),
+        };
+        let id = format!("reported:{}", self.run.id());
+        let kind = EffectKind::NotifySession {
+            to: *to,
+            result: Box::new(result),
+        };
+        self.add_one_shot_effect(id, kind);
+    }
+
+    /// Notifies whoever waits for this run that it ended, in the same commit as its last event.
     fn notify_parent(&mut self) {
         debug_assert!(self.run.phase().is_terminal());
+        self.notify_session();
         let Some(parent) = self.run.request().parent.clone() else {
             return;
         };

@@ -98,6 +98,7 @@ impl RunHarness {
                 callback_may_answer: false,
                 parent: None,
                 claimed_parent: None,
+                waiting_session: None,
                 conformance_role: false,
                 execution_model: None,
                 isolated_memory: false,

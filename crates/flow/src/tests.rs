@@ -1,0 +1,6 @@
+//! Flows driven by hand, as the engine drives them.
+
+mod failures;
+mod fixtures;
+mod results;
+mod steps;
