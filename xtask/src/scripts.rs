@@ -29,7 +29,8 @@ pub(crate) fn abuse(arguments: &[String]) -> Outcome {
 }
 
 pub(crate) fn browser(arguments: &[String]) -> Outcome {
-    run_against_binary("tests/browser/console.py", arguments)
+    run_against_binary("tests/browser/console.py", arguments)?;
+    run_against_binary("tests/browser/chat.py", arguments)
 }
 
 pub(crate) fn bench(arguments: &[String]) -> Outcome {

@@ -31,6 +31,7 @@ mod roster;
 mod scope;
 mod secret;
 mod sessions;
+mod visitor;
 mod webhook;
 
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub use roster::{Decider, Groups, Member, Person};
 pub use scope::{Scope, ScopeSet};
 pub use secret::{LIVE_PREFIX, MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 pub use sessions::{OpenedSession, Session, Sessions};
+pub use visitor::VisitorId;
 pub use webhook::{WebhookKeys, fingerprint, signature, signed_time};
 
 // Returned by list and mint, so that callers need not depend on the store.

@@ -109,28 +109,35 @@ impl LinkSigner {
 
     pub fn sign(&self, claims: &LinkClaims) -> String {
         let payload = serde_json::to_vec(claims).expect("claims are plain data");
-        let mac = mac(&self.secrets[0], &payload).finalize().into_bytes();
-        format!(
-            "{}.{}",
-            URL_SAFE_NO_PAD.encode(&payload),
-            URL_SAFE_NO_PAD.encode(mac)
-        )
+        let signature = self.sign_bytes(&payload);
+        format!("{}.{signature}", URL_SAFE_NO_PAD.encode(&payload))
     }
 
-    /// The claims of a token signed here; `None` for anything else. The comparison takes the same
-    /// time for every wrong signature.
+    /// The signature of the newest secret, as text.
+    pub(crate) fn sign_bytes(&self, payload: &[u8]) -> String {
+        let mac = mac(&self.secrets[0], payload).finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode(mac)
+    }
+
+    /// Whether one of the secrets made the signature. The comparison takes the same time for every wrong
+    /// signature.
+    pub(crate) fn verify_bytes(&self, payload: &[u8], signature: &str) -> bool {
+        let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
+            return false;
+        };
+        let mut secrets = self.secrets.iter();
+        secrets.any(|secret| mac(secret, payload).verify_slice(&signature).is_ok())
+    }
+
+    /// The claims of a token signed here; `None` for anything else.
     pub fn verify(&self, token: &str) -> Option<LinkClaims> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
         }
         let (payload, signature) = token.split_once('.')?;
         let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let ours = self
-            .secrets
-            .iter()
-            .any(|secret| mac(secret, &payload).verify_slice(&signature).is_ok());
-        ours.then(|| serde_json::from_slice(&payload).ok())
+        self.verify_bytes(&payload, signature)
+            .then(|| serde_json::from_slice(&payload).ok())
             .flatten()
     }
 }

@@ -49,5 +49,5 @@ pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,
 };
-pub use transport::{ChatTransport, LoopbackTransport};
+pub use transport::{ChatTransport, LoopbackTransport, WebChatTransport};
 pub use watch::AgentWatcher;

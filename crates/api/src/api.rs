@@ -4,6 +4,7 @@ use crate::http_metrics::HttpMetrics;
 use crate::page_budget::PageBudget;
 use crate::request_permits::RequestPermits;
 use crate::streams::StreamPermits;
+use crate::web_chat::VisitorLimits;
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -117,6 +118,7 @@ pub(crate) struct ApiState {
     pub(crate) requests: RateLimiter,
     pub(crate) failures: RateLimiter,
     pub(crate) streams: Arc<StreamPermits>,
+    pub(crate) visitors: Arc<VisitorLimits>,
     pub(crate) pages: PageBudget,
     pub(crate) request_permits: Arc<RequestPermits>,
     pub(crate) metrics: Arc<HttpMetrics>,
@@ -146,6 +148,7 @@ impl ApiState {
             requests: RateLimiter::new(settings.requests_per_second, settings.request_burst),
             failures: RateLimiter::new(settings.failures_per_second, settings.failure_burst),
             streams: StreamPermits::new(settings.streams),
+            visitors: Arc::default(),
             request_permits: RequestPermits::new(settings.max_mutations),
             openapi_json: OnceLock::new(),
         }

@@ -21,9 +21,18 @@ pub struct ConnectionKey(pub Arc<dyn ConnectionsByKey>);
 
 /// Refuses a request of a caller that has too many connections.
 pub(crate) fn check_connection(parts: &Parts, identity: &Identity) -> Result<(), Problem> {
+    count_connection(parts, &identity.tenant, &identity.key_id)
+}
+
+/// The same for whoever has no key, under a name that stands for one.
+pub(crate) fn count_connection(
+    parts: &Parts,
+    tenant: &TenantId,
+    key: &Arc<str>,
+) -> Result<(), Problem> {
     let Some(ConnectionKey(connection)) = parts.extensions.get() else {
         return Ok(());
     };
-    let counted = connection.use_key(&identity.tenant, &identity.key_id);
+    let counted = connection.use_key(tenant, key);
     counted.map_err(Problem::too_many_connections)
 }

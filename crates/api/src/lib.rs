@@ -1,7 +1,7 @@
 //! The HTTP API: parses requests, calls the use cases of the application layer, renders their outcomes.
 //!
-//! Owns routes, request bodies, status codes, streams, the OpenAPI document, and the mount of the
-//! console. Does not decide, admit or store anything, and never calls the runtime. JSON shapes come
+//! Owns routes, request bodies, status codes, streams, the OpenAPI document, the mount of the
+//! console, and the web chat. Does not decide, admit or store anything, and never calls the runtime. JSON shapes come
 //! from the wire crate's projections, never from here.
 //!
 //! Every request passes the same checks in the same order: rate, credential, scope, an earlier
@@ -23,6 +23,7 @@ mod http_metrics;
 mod large_requests;
 mod mutation;
 mod openapi;
+mod origin;
 mod page_budget;
 mod paging;
 mod params;
@@ -37,6 +38,7 @@ mod stored_response;
 mod streams;
 mod trace;
 mod verb;
+mod web_chat;
 
 pub use api::{ApiConfig, Host, HttpSettings};
 pub use connection_key::{ConnectionKey, ConnectionsByKey};

@@ -10,7 +10,7 @@ use utoipa::openapi::{
 const BEARER: &str = "bearer";
 const ENVELOPE: &str = "ErrorEnvelope";
 /// Routes that need no credential.
-const PUBLIC: [&str; 6] = [
+const PUBLIC: [&str; 7] = [
     "/.well-known/openwop",
     "/v1/openapi.json",
     "/healthz",
@@ -18,6 +18,8 @@ const PUBLIC: [&str; 6] = [
     "/metrics",
     // The token in the path is the credential.
     "/v1/interrupts/{token}",
+    // So is the token in the first frame.
+    "/v1/host/tandem/agents/{agentId}/ui",
 ];
 
 /// The document without routes.

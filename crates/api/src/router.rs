@@ -6,6 +6,7 @@ use crate::console;
 use crate::openapi;
 use crate::routes;
 use crate::verb::{self, VerbRouter};
+use crate::web_chat;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -26,7 +27,7 @@ pub fn router(config: ApiConfig) -> VerbRouter {
     let description = description
         .to_json()
         .expect("the OpenAPI document is plain data with text keys");
-    let mut router = router;
+    let mut router = router.merge(web_chat::routes());
     if with_console {
         router = router.merge(console::routes());
     }

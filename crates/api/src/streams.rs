@@ -36,7 +36,15 @@ impl StreamPermits {
     }
 
     fn acquire(self: &Arc<Self>, caller: &Identity) -> Result<StreamPermit, Problem> {
-        let (tenant, key) = (&caller.tenant, &caller.key_id);
+        self.acquire_for(&caller.tenant, &caller.key_id)
+    }
+
+    /// For whoever has no key, under a name that stands for one.
+    pub(crate) fn acquire_for(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        key: &Arc<str>,
+    ) -> Result<StreamPermit, Problem> {
         let mut open = self.open.lock();
         open.check(tenant, key).map_err(Problem::too_many_streams)?;
         open.add(tenant, key);
@@ -49,7 +57,7 @@ impl StreamPermits {
 }
 
 /// One of the open streams; released when dropped.
-struct StreamPermit {
+pub(crate) struct StreamPermit {
     streams: Arc<StreamPermits>,
     tenant: TenantId,
     key: Arc<str>,

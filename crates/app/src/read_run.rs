@@ -251,7 +251,12 @@ impl App {
 
     /// Notifies that a run has new events.
     pub fn listen_run(&self, run: &RunId) -> watch::Receiver<u64> {
-        self.runtime().bell().listen(&StreamId::of_run(run))
+        self.listen_stream(&StreamId::of_run(run))
+    }
+
+    /// Notifies that a stream has new events.
+    pub fn listen_stream(&self, stream: &StreamId) -> watch::Receiver<u64> {
+        self.runtime().bell().listen(stream)
     }
 
     /// Notifies that questions of some run changed.

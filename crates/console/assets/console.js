@@ -328,7 +328,7 @@ function applyState({ html }) {
     if (!current || lastParts.get(name) === part.outerHTML) continue;
     lastParts.set(name, part.outerHTML);
     if (name === 'header' && current.dataset.status !== part.dataset.status) {
-      announce(`Run is now ${part.dataset.status}`);
+      announce(`Now: ${part.dataset.status}`);
       document.title = document.title.replace(current.dataset.status, part.dataset.status);
     }
     const pre = current.querySelector('pre');

@@ -12,7 +12,7 @@ pub struct Asset {
     pub etag: String,
 }
 
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 12] = [
     (
         "console.css",
         "text/css; charset=utf-8",
@@ -44,6 +44,31 @@ const FILES: [(&str, &str, &str); 7] = [
         include_str!("../assets/history.js"),
     ),
     (
+        "desk.css",
+        "text/css; charset=utf-8",
+        include_str!("../assets/desk.css"),
+    ),
+    (
+        "desk.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/desk.js"),
+    ),
+    (
+        "chat.css",
+        "text/css; charset=utf-8",
+        include_str!("../assets/chat.css"),
+    ),
+    (
+        "chat.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/chat.js"),
+    ),
+    (
+        "embed.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/embed.js"),
+    ),
+    (
         "icon.svg",
         "image/svg+xml",
         include_str!("../assets/icon.svg"),
@@ -64,8 +89,17 @@ pub fn asset(path: &str) -> Option<Asset> {
 /// The URL a page uses. The hash in the query lets browsers cache the file forever; a server that
 /// ignores the query still serves the right bytes.
 pub(crate) fn url(name: &'static str) -> String {
+    url_below("/console", name)
+}
+
+/// The same for the page of a web chat, whose files are apart: a proxy may keep the console from the web.
+pub(crate) fn chat_url(name: &'static str) -> String {
+    url_below("/chat", name)
+}
+
+fn url_below(path: &str, name: &'static str) -> String {
     let tag = asset(name).map_or(0, |asset| fingerprint(asset.body));
-    format!("/console/assets/{name}?v={tag:016x}")
+    format!("{path}/assets/{name}?v={tag:016x}")
 }
 
 /// FNV-1a. It only distinguishes versions of our own files and need not be hard to forge.

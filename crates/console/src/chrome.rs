@@ -22,6 +22,7 @@ pub struct Chrome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Inbox,
+    Conversations,
     Runs,
     Workflows,
     Webhooks,
@@ -81,6 +82,7 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
             @if chrome.signed_in_as.is_some() {
                 nav.nav aria-label="Console" {
                     (nav_link(links::INBOX, "Inbox", section == Section::Inbox))
+                    (nav_link(links::CONVERSATIONS, "Conversations", section == Section::Conversations))
                     (nav_link(links::RUNS, "Runs", section == Section::Runs))
                     (nav_link(links::WORKFLOWS, "Workflows", section == Section::Workflows))
                     (nav_link(links::WEBHOOKS, "Webhooks", section == Section::Webhooks))

@@ -1,4 +1,4 @@
-//! The web console served at `/console`: view models in, HTML out.
+//! The web console served at `/console`, and the page of the web chat: view models in, HTML out.
 //!
 //! Owns every page and fragment of the console, the drawing of a workflow graph, the forms made
 //! from JSON Schemas and the values read back from them, and the stylesheets and scripts.
@@ -16,8 +16,10 @@
 
 mod assets;
 mod changes;
+mod chat;
 mod chrome;
 mod compare;
+mod desk;
 mod graph;
 mod history;
 mod inbox;
@@ -37,18 +39,27 @@ mod workflows;
 mod tests;
 
 pub use assets::{Asset, asset};
+pub use chat::{ChatPageView, chat_page, no_chat_page};
 pub use chrome::Chrome;
 pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
+pub use desk::{
+    ConversationFlow, ConversationListView, ConversationPageView, ConversationRow, DeskQuestion,
+    TranscriptLine, conversation_list_page, conversation_page, conversation_parts,
+    conversation_rows,
+};
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
 pub use history::{
     ForkOffer, HistoryPageView, MemoryEntryRow, MemoryPanelView, OpenQuestion, ReachedNode,
     history_fragment, history_page,
 };
 pub use inbox::{
-    CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep, VoteView,
-    inbox_card, inbox_page, inbox_rows, question_link, read_answer,
+    CardConversation, CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView,
+    NextStep, VoteView, inbox_card, inbox_page, inbox_rows, question_link, read_answer,
 };
-pub use live::{event_json, inbox_card_json, inbox_rows_json, rows_json, state_json};
+pub use live::{
+    conversation_rows_json, event_json, html_json, inbox_card_json, inbox_rows_json, rows_json,
+    state_json,
+};
 pub use login::login_page;
 pub use problem::error_page;
 pub use run_list::{RunListFilter, RunListRow, RunListView, run_list_page, run_list_rows};

@@ -7,6 +7,7 @@ use crate::inbox::InboxSelection;
 use crate::run_list::RunListFilter;
 
 pub(crate) const INBOX: &str = "/console/inbox";
+pub(crate) const CONVERSATIONS: &str = "/console/conversations";
 pub(crate) const RUNS: &str = "/console/runs";
 pub(crate) const WORKFLOWS: &str = "/console/workflows";
 pub(crate) const WEBHOOKS: &str = "/console/webhooks";
@@ -76,6 +77,36 @@ pub(crate) fn runs_live(filter: &RunListFilter) -> String {
     with_query("/console/runs/live", filter, None)
 }
 
+/// The list of conversations; of one agent, if given.
+pub(crate) fn conversations(agent: Option<&str>, with_ended: bool, cursor: Option<&str>) -> String {
+    let ended = with_ended.then_some("true");
+    query(
+        CONVERSATIONS,
+        &[("agent", agent), ("ended", ended), ("cursor", cursor)],
+    )
+}
+
+pub(crate) fn conversations_live(agent: Option<&str>, with_ended: bool) -> String {
+    let ended = with_ended.then_some("true");
+    query(
+        "/console/conversations/live",
+        &[("agent", agent), ("ended", ended)],
+    )
+}
+
+pub(crate) fn conversation(session_id: &str) -> String {
+    format!("{CONVERSATIONS}/{}", encode(session_id))
+}
+
+pub(crate) fn conversation_live(session_id: &str) -> String {
+    format!("{}/live", conversation(session_id))
+}
+
+/// Where the button that ends a conversation posts.
+pub(crate) fn conversation_end(session_id: &str) -> String {
+    format!("{}/end", conversation(session_id))
+}
+
 /// The list with a selection, without a question.
 pub(crate) fn inbox(selection: &InboxSelection) -> String {
     selected(INBOX, selection, None)
@@ -136,6 +167,11 @@ fn query(path: &str, pairs: &[(&str, Option<&str>)]) -> String {
     } else {
         format!("{path}?{}", query.join("&"))
     }
+}
+
+/// The UI channel of an agent.
+pub(crate) fn ui_channel(agent_id: &str) -> String {
+    format!("/v1/host/tandem/agents/{}/ui", encode(agent_id))
 }
 
 /// RFC 3986 unreserved characters stay; everything else becomes `%XX`.

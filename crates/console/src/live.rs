@@ -6,6 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::desk::{ConversationListView, conversation_rows};
 use crate::inbox::{CardView, InboxView, inbox_card, inbox_rows};
 use crate::run_list::{RunListView, run_list_rows};
 use crate::run_page::{EventRow, RunPageView, run_state_fragment};
@@ -52,6 +53,16 @@ pub fn rows_json(view: &RunListView) -> String {
     one_line(&Fragment {
         html: run_list_rows(view),
     })
+}
+
+/// Data for a `rows` message on the stream of conversations.
+pub fn conversation_rows_json(view: &ConversationListView) -> String {
+    html_json(conversation_rows(view))
+}
+
+/// Data of a message that carries rendered HTML.
+pub fn html_json(html: String) -> String {
+    one_line(&Fragment { html })
 }
 
 #[derive(Serialize)]

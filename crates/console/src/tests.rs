@@ -1,6 +1,7 @@
 //! Properties of every page: escaping, the markup a strict content security policy requires, and
 //! the markup that `console.js` uses.
 
+mod conversations;
 mod history;
 mod questions;
 pub(crate) mod scan;
@@ -255,6 +256,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ),
     ];
     all.extend(history::pages(&chrome));
+    all.extend(conversations::pages(&chrome));
     all
 }
 
@@ -266,6 +268,7 @@ fn pages_and_fragments() -> Vec<(&'static str, String)> {
     all.push(("card", inbox_card(&question("approval"))));
     all.push(("moment parts", history_fragment(&history::history_view())));
     all.push(("graph", workflow_svg(&graph())));
+    all.extend(conversations::fragments());
     all
 }
 
@@ -296,7 +299,7 @@ fn nothing_needs_an_inline_script_or_style() {
             assert_ne!(tag.name, "img", "{name}: hostile text became an element");
             if tag.name == "script" {
                 let src = tag.attribute("src").expect("a script has a source");
-                let ours = ["console.js", "inbox.js", "history.js"];
+                let ours = ["console.js", "inbox.js", "history.js", "desk.js"];
                 let known = |file| src.starts_with(&format!("/console/assets/{file}?v="));
                 assert!(ours.into_iter().any(known), "{name}: {src}");
             }

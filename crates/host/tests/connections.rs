@@ -1,9 +1,9 @@
-//! Connections of the real binary: the keys of one tenant cannot take all of them.
+//! Connections of the real binary: the keys of one tenant cannot take all of them, and a WebSocket keeps its own.
 
 mod server;
 
 use server::{KEY, Server};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 const OTHER: &str = "a-key-of-another-tenant-0123456789";
@@ -63,4 +63,50 @@ fn unfinished_bodies_of_many_keys_leave_connections_to_another_tenant() {
         })
         .collect();
     assert!(theirs.iter().all(|(status, _)| *status == Some(200)));
+}
+
+/// Reads one frame of a server that masks nothing: its opcode and its content.
+fn frame(connection: &mut BufReader<TcpStream>) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    connection.read_exact(&mut head).unwrap();
+    let mut size = usize::from(head[1]);
+    if size == 126 {
+        let mut long = [0; 2];
+        connection.read_exact(&mut long).unwrap();
+        size = usize::from(u16::from_be_bytes(long));
+    }
+    let mut content = vec![0; size];
+    connection.read_exact(&mut content).unwrap();
+    (head[0] & 0x0F, content)
+}
+
+#[test]
+fn web_chat_keeps_its_connection_and_is_told_when_the_host_stops() {
+    let agent = "import { createAgent } from 'tandem';
+        export default createAgent({ prompt: 'You are the desk.', transports: { web: {} } });";
+    let mut server = Server::with_agent("desk", agent, 4);
+    let upgrade = "GET /v1/host/tandem/agents/desk/ui HTTP/1.1\r\nhost: t\r\nupgrade: websocket\r\n\
+        connection: upgrade\r\nsec-websocket-version: 13\r\n\
+        sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let mut visitor = send(&server, upgrade);
+    assert_eq!(status(&mut visitor), Some(101));
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        visitor.read_line(&mut line).unwrap();
+    }
+    // Waiting connections make room for new ones; the WebSocket does not.
+    let health = "GET /healthz HTTP/1.1\r\nhost: t\r\n\r\n";
+    let mut others: Vec<_> = (0..8).map(|_| send(&server, health)).collect();
+    assert_eq!(others.last_mut().and_then(status), Some(200));
+    let hello = br#"{"type":"CONNECT"}"#;
+    let mut sent = vec![0x81, 0x80 | u8::try_from(hello.len()).unwrap(), 0, 0, 0, 0];
+    sent.extend(hello);
+    visitor.get_mut().write_all(&sent).unwrap();
+    let (opcode, content) = frame(&mut visitor);
+    assert_eq!(opcode, 1);
+    assert!(String::from_utf8(content).unwrap().contains("CONNECTED"));
+    assert_eq!(server.terminate(), 0);
+    let (opcode, content) = frame(&mut visitor);
+    assert_eq!((opcode, &content[..2]), (8, &1001_u16.to_be_bytes()[..]));
 }

@@ -7,6 +7,7 @@ mod roster;
 mod scope;
 mod sign_in;
 mod store;
+mod visitor;
 
 use crate::{Identity, Keyring, NewKey, Scope};
 use std::sync::Arc;

@@ -14,7 +14,16 @@ pub(super) async fn file(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
-    let asset = asset(&name).ok_or_else(|| Problem::not_found("file"))?;
+    Ok(asset_response(&name, &params, &headers)?)
+}
+
+/// A file as a response.
+pub(crate) fn asset_response(
+    name: &str,
+    params: &Params,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let asset = asset(name).ok_or_else(|| Problem::not_found("file"))?;
     // Only a URL with the hash of this content may be cached without revalidation.
     let cache_control = if params.get("v") == Some(asset.etag.trim_matches('"')) {
         "public, max-age=31536000, immutable"

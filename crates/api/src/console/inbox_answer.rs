@@ -8,7 +8,9 @@ use crate::api::SharedState;
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
+use crate::routes::console_call;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Redirect, Response};
 use tandem_access::Scope;
 use tandem_app::{AnswerTarget, Idempotency, SubmittedAnswer};
@@ -19,13 +21,14 @@ pub(super) async fn answer(
     State(api): State<SharedState>,
     PathParams(id): PathParams<String>,
     params: Params,
+    headers: HeaderMap,
     posted: PostedForm,
 ) -> Result<Response, PageError> {
     let by = &posted.by;
     by.require_scope(Scope::RunsRead)?;
     by.require_scope(Scope::ApprovalsRespond)?;
     let selection = inbox_view::selection(&params)?;
-    let Err(problem) = decide(&api, &id, &posted).await else {
+    let Err(problem) = decide(&api, &id, &headers, &posted).await else {
         return Ok(Redirect::to(&question_link(&id, &selection)).into_response());
     };
     if problem.is_server_error() {
@@ -51,8 +54,14 @@ pub(super) async fn answer(
     Ok(with_status(&problem, inbox_page(&chrome(&api, by), &view)))
 }
 
-async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), Problem> {
+async fn decide(
+    api: &SharedState,
+    id: &str,
+    headers: &HeaderMap,
+    posted: &PostedForm,
+) -> Result<(), Problem> {
     let by = &posted.by;
+    let admin_token = Some(posted.field("adminToken")).filter(|token| !token.is_empty());
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     if let Some(why) = card.not_shown {
         return Err(Problem::invalid("/digest", why));
@@ -65,6 +74,13 @@ async fn decide(api: &SharedState, id: &str, posted: &PostedForm) -> Result<(), 
         acting_for: None,
     };
     let target = AnswerTarget::Interrupt(InterruptId::new(id));
+    let call = console_call(by, headers, admin_token);
+    if let Some(question) = api.app.conversation_question(&call, &target).await? {
+        let none = Idempotency::none();
+        let answered = api.app.answer_conversation(&call, question, answer, none);
+        answered.await?;
+        return Ok(());
+    }
     let decided = api.app.decide(by, target, answer, Idempotency::none());
     decided.await?;
     Ok(())

@@ -1,5 +1,5 @@
-//! Live updates of the inbox: its rows when interrupts open and close, the chosen card when its run
-//! changes. Nothing is queued: a stream holds two bells and the digests of what it sent last, and reads when
+//! Live updates of the inbox: its rows when interrupts open and close, the chosen card when the stream that
+//! asks changes. Nothing is queued: a stream holds two bells and the digests of what it sent last, and reads when
 //! a bell rings. What it sends counts against the tenant's budget for unsent bytes.
 
 use super::inbox_view;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_app::{SMALL_PAGE_BYTES, wait_until_stopping};
 use tandem_console::{InboxSelection, inbox_card_json, inbox_rows_json};
-use tandem_record::{InterruptId, RunId};
+use tandem_record::{InterruptId, StreamId};
 use tokio::sync::watch;
 
 /// Changes are collected for this long, so that a busy host does not redraw the list constantly.
@@ -36,11 +36,10 @@ pub(super) async fn live(
         Some(id) => {
             let question = InterruptId::new(id);
             let row = api.app.read_interrupt(&reader, &question).await?;
-            let run = inbox_view::run_of(&row)?;
             Some(ChosenQuestion {
                 id: id.to_owned(),
-                bell: api.app.listen_run(&run),
-                run,
+                bell: api.app.listen_stream(&row.stream),
+                stream: row.stream,
                 sent: None,
             })
         }
@@ -81,7 +80,7 @@ struct LiveInbox {
 
 struct ChosenQuestion {
     id: String,
-    run: RunId,
+    stream: StreamId,
     bell: watch::Receiver<u64>,
     /// The digest of the card the reader has.
     sent: Option<u64>,
@@ -179,6 +178,6 @@ async fn wait_for_run_change(api: &SharedState, item: &mut Option<ChosenQuestion
     };
     if item.bell.changed().await.is_err() {
         // The bell was removed; a new one rings for later events.
-        item.bell = api.app.listen_run(&item.run);
+        item.bell = api.app.listen_stream(&item.stream);
     }
 }

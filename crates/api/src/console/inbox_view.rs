@@ -1,6 +1,7 @@
 //! View models of the inbox pages. A page of rows reads one page of the store; a card reads the end
 //! of its run's log, never all of it.
 
+use super::conversation_card::conversation_card;
 use super::people_view::vote;
 use super::run_view;
 use super::shown_bytes::{ShownBytes, line};
@@ -170,6 +171,19 @@ pub(super) async fn load_card(
 ) -> Result<CardView, Problem> {
     let id = InterruptId::from(id);
     let row = api.app.read_interrupt(reader, &id).await?;
+    let not_shown = not_shown(&row);
+    let mut question = row.question()?;
+    let decided = decided(&row, &question, api.now());
+    if let Some(session) = question.session_id.take() {
+        if not_shown.is_some() {
+            question.data = Cow::default();
+        }
+        let card = conversation_card(api, reader, row, question, &session, decided).await?;
+        return Ok(CardView { not_shown, ..card });
+    }
+    if not_shown.is_some() {
+        question = QuestionBody::default();
+    }
     let run_id = run_of(&row)?;
     let run = api.app.read_run(reader, &run_id).await?;
     let definition = api.app.pinned_definition(&run).await?;
@@ -177,16 +191,6 @@ pub(super) async fn load_card(
         .app
         .read_newest_events(&run_id, run.head, LOOK_BACK)
         .await?;
-    let not_shown = not_shown(&row);
-    let question = match not_shown {
-        None => row.question()?,
-        Some(_) => QuestionBody::default(),
-    };
-    let expired = expired_at(&row, &question, api.now()).map(|at| Decided {
-        outcome: EXPIRED.to_owned(),
-        by: None,
-        at: Some(rfc3339(at)),
-    });
     let data = question.data.into_owned();
     let offered = actions(&row.kind, &data);
     let offered = offered.as_array().into_iter().flatten();
@@ -194,12 +198,6 @@ pub(super) async fn load_card(
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();
-    let decided = row.closed.as_ref().map(|outcome| Decided {
-        outcome: outcome.clone(),
-        by: question.decided_by.map(Cow::into_owned),
-        at: question.decided_at.map(rfc3339),
-    });
-    let decided = decided.or(expired);
     let mut offer = match decided {
         _ if not_shown.is_some() => OfferedActions::default(),
         None => offer(api, reader, &row, &data, &definition, offered).await?,
@@ -235,6 +233,21 @@ pub(super) async fn load_card(
         not_shown,
         ..CardView::default()
     })
+}
+
+/// How a question ended, if it did.
+fn decided(row: &InterruptRow, question: &QuestionBody<'_>, now: Timestamp) -> Option<Decided> {
+    let expired = expired_at(row, question, now).map(|at| Decided {
+        outcome: EXPIRED.to_owned(),
+        by: None,
+        at: Some(rfc3339(at)),
+    });
+    let decided = row.closed.as_ref().map(|outcome| Decided {
+        outcome: outcome.clone(),
+        by: question.decided_by.as_deref().map(str::to_owned),
+        at: question.decided_at.map(rfc3339),
+    });
+    decided.or(expired)
 }
 
 /// Why the content of a question is not on its card.

@@ -5,6 +5,10 @@
 mod agents_view;
 mod assets;
 mod compare;
+mod conversation_card;
+mod conversation_list;
+mod conversation_page;
+mod conversation_view;
 mod fork;
 mod history;
 mod inbox;
@@ -32,6 +36,8 @@ use axum::middleware::{self, Next};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 
+pub(crate) use assets::asset_response;
+
 pub(crate) fn routes() -> Router<SharedState> {
     let root = || async { Redirect::to("/console") };
     Router::new()
@@ -47,6 +53,20 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route(
             "/console/inbox/{interruptId}/answer",
             post(inbox_answer::answer),
+        )
+        .route("/console/conversations", get(conversation_list::show))
+        .route("/console/conversations/live", get(conversation_list::live))
+        .route(
+            "/console/conversations/{sessionId}",
+            get(conversation_page::show),
+        )
+        .route(
+            "/console/conversations/{sessionId}/live",
+            get(conversation_page::live),
+        )
+        .route(
+            "/console/conversations/{sessionId}/end",
+            post(conversation_page::end),
         )
         .route("/console/runs", get(run_list::show))
         .route("/console/runs/live", get(run_list::live))

@@ -1,13 +1,13 @@
 //! Authentication of a browser: a cookie for reading, a cookie and a form token for changes.
 //!
-//! A change must also come from a page of this origin. Browsers report that in `Origin`. Because
-//! our pages send no referrer, `Origin` may be `null`; then `Sec-Fetch-Site` is checked instead.
+//! A change must also come from a page of this origin.
 
 use super::page::PageError;
 use crate::access_log::AccessLogContext;
 use crate::api::{ApiState, SharedState};
 use crate::body;
 use crate::connection_key::check_connection;
+use crate::origin::is_from_this_host;
 use crate::problem::Problem;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -105,23 +105,9 @@ pub(super) fn field<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
 }
 
 pub(super) fn check_origin(headers: &HeaderMap, api: &ApiState) -> Result<(), Problem> {
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-    };
-    let foreign = Problem::forbidden("The form was sent from another site.");
-    match text(header::ORIGIN.as_str()) {
-        Some(origin) if origin != "null" => {
-            let ours = api.host.public_url.as_deref() == Some(origin);
-            let authority = origin.split_once("://").map(|(_, authority)| authority);
-            let same = authority.is_some() && authority == text(header::HOST.as_str());
-            if ours || same { Ok(()) } else { Err(foreign) }
-        }
-        _ => match text("sec-fetch-site") {
-            None | Some("same-origin" | "none") => Ok(()),
-            Some(_) => Err(foreign),
-        },
+    match is_from_this_host(headers, &api.host) {
+        true => Ok(()),
+        false => Err(Problem::forbidden("The form was sent from another site.")),
     }
 }
 

@@ -37,9 +37,11 @@ mod webhooks;
 
 use crate::api::SharedState;
 use crate::verb::to_router_path;
+use crate::web_chat;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use conversation::console_call;
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;
@@ -104,7 +106,7 @@ pub(crate) fn add_documented_routes(
         .routes(routes!(webhook_log::read))
         .routes(routes!(webhook_log::deliveries))
         .routes(routes!(webhook_log::redeliver));
-    let router = conversation::add_routes(router);
+    let router = web_chat::add_routes(conversation::add_routes(router));
     let router = match ancestry {
         true => router.routes(routes!(ancestry::read_ancestry)),
         false => router,

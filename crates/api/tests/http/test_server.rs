@@ -14,6 +14,7 @@ use tandem_record::{
     Actor, Effect, EffectOutcome, Object, RunId, TenantId, Timestamp, TraceContext,
 };
 use tandem_runtime::audit::{AuditKey, AuditSigner};
+use tandem_runtime::conversation::Conversations;
 use tandem_runtime::{
     AgentPolicy, MOCK_PROVIDER, Perform, Provider, Providers, Redactor, Runtime, RuntimeConfig,
 };
@@ -75,6 +76,7 @@ pub(crate) struct HostOptions {
     pub(crate) redactor: Redactor,
     /// A store that other hosts use as well.
     pub(crate) shared_store: Option<MemoryStore>,
+    pub(crate) conversations: Option<Conversations>,
 }
 
 impl Default for HostOptions {
@@ -85,6 +87,7 @@ impl Default for HostOptions {
             ancestry: true,
             redactor: Redactor::default(),
             shared_store: None,
+            conversations: None,
         }
     }
 }
@@ -177,6 +180,7 @@ impl TestServer {
             redactor: options.redactor,
             providers: providers(),
             is_single_process,
+            conversations: options.conversations,
             ..RuntimeConfig::new(store, Arc::new(NoopEffects))
         };
         let runtime = Runtime::start(config).await.unwrap();

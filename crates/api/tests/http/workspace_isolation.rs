@@ -64,6 +64,7 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ("POST /v1/interrupts/{token}", Shared(LINK)),
     ("GET /v1/host/tandem/agents", Shared(AGENTS)),
     ("GET /v1/host/tandem/agents/{agentId}", Shared(AGENTS)),
+    ("GET /v1/host/tandem/agents/{agentId}/ui", Shared(LINK)),
     ("GET /v1/host/tandem/agents/{agentId}/users", Refused(false)),
     (
         "GET /v1/host/tandem/agents/{agentId}/events",

@@ -66,17 +66,8 @@ impl App {
         stopping: watch::Receiver<bool>,
     ) -> Result<(SessionStart, SessionFollower), AppError> {
         caller.require_scope(Scope::RunsRead)?;
-        let runtime = self.runtime();
-        let bell = runtime.bell().listen(&StreamId::of_session(session));
         let found = self.find_session(caller, session).await?;
-        let follower = SessionFollower {
-            runtime: runtime.clone(),
-            session: session.clone(),
-            cursor,
-            bell,
-            pieces: Some(runtime.answer_pieces(session)),
-            stopping,
-        };
+        let follower = SessionFollower::new(self.runtime(), session, cursor, stopping);
         Ok((found.start().clone(), follower))
     }
 
@@ -117,6 +108,23 @@ impl App {
 }
 
 impl SessionFollower {
+    /// The bell is heard before the first read, so that no event is missed in between.
+    pub(super) fn new(
+        runtime: &Runtime,
+        session: &SessionId,
+        cursor: Option<Seq>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            runtime: runtime.clone(),
+            session: session.clone(),
+            cursor,
+            bell: runtime.bell().listen(&StreamId::of_session(session)),
+            pieces: Some(runtime.answer_pieces(session)),
+            stopping,
+        }
+    }
+
     /// Waits for what comes next.
     pub async fn next(&mut self, until: Instant) -> Result<SessionUpdate, Fault> {
         loop {
@@ -137,6 +145,8 @@ impl SessionFollower {
                 return Ok(SessionUpdate::Ended);
             }
             tokio::select! {
+                // Events first: the turn of a piece is known before the piece.
+                biased;
                 rung = self.bell.changed() => {
                     if rung.is_err() {
                         let stream = StreamId::of_session(&self.session);

@@ -14,10 +14,10 @@ use tandem_record::conversation::{
     SessionLedger,
 };
 use tandem_record::{AgentId, EffectId, MessageId, Object, Owner, SessionId, TenantId, Timestamp};
-use tandem_runtime::SubmitError;
 use tandem_runtime::conversation::{
     AgentSpec, CallContext, MessageClaim, NewMessage, OVERLOADED, ReceivedMessage, SenderRates,
 };
+use tandem_runtime::{Runtime, SubmitError};
 use tokio::time::Instant;
 
 /// How long a caller waits for a turn.
@@ -40,6 +40,17 @@ pub struct NewInbound {
     pub media: Option<serde_json::Value>,
     /// The answer is given when the turn is over.
     pub waits: bool,
+}
+
+/// Who hands a message over, and by which transport.
+pub(super) struct InboundSource {
+    /// Whose conversation it belongs to.
+    pub(super) owner: Owner,
+    pub(super) transport: &'static str,
+    /// The client of the UI channel, for messages from there.
+    pub(super) client_id: Option<String>,
+    /// Acts for whoever hands it over.
+    pub(super) runtime: Runtime,
 }
 
 /// What became of a message.
@@ -141,29 +152,40 @@ impl App {
         new: NewInbound,
     ) -> Result<DeliveredMessage, AppError> {
         caller.require_scope(Scope::RunsCreate)?;
+        let source = InboundSource {
+            owner: caller.owner(),
+            transport: TRANSPORT,
+            client_id: None,
+            runtime: self.runtime_for(caller),
+        };
+        self.deliver(&source, new).await
+    }
+
+    /// The same for whoever was found to be allowed to.
+    pub(super) async fn deliver(
+        &self,
+        source: &InboundSource,
+        new: NewInbound,
+    ) -> Result<DeliveredMessage, AppError> {
         check(&new)?;
         let id = new.message_id.as_deref().unwrap_or_default();
         let names = [("/from", new.from.as_str()), ("/messageId", id)];
         self.check_no_secrets(names.map(|(place, text)| (place.to_owned(), text)))?;
         let agent = self.ready_agent(&new.agent)?;
-        let of = (caller.tenant.clone(), new.agent.clone());
+        let of = (source.owner.tenant.clone(), new.agent.clone());
         let now = self.now();
         let admitted = self.inner.inbound.admit(of, &new.from, &agent, now);
         let _under_way = match admitted {
             Ok(under_way) => under_way,
             Err(status) => {
-                self.tell_refusal(caller, &new, &agent, status).await;
+                self.tell_refusal(source, &new, &agent, status).await;
                 return Ok(DeliveredMessage::refused(status));
             }
         };
         let message = NewMessage {
             agent: new.agent.clone(),
-            transport: TRANSPORT.to_owned(),
-            owner: Owner {
-                tenant: caller.tenant.clone(),
-                workspace: caller.workspace.clone(),
-                principal: Some(caller.principal.clone()),
-            },
+            transport: source.transport.to_owned(),
+            owner: source.owner.clone(),
             message: InboundMessage {
                 message_id: message_id(&new, now),
                 from: new.from.clone(),
@@ -173,10 +195,11 @@ impl App {
                     display_name: Some(name),
                 }),
                 media: new.media,
+                client_id: source.client_id.clone(),
                 received_at: now,
             },
         };
-        let runtime = self.runtime_for(caller);
+        let runtime = &source.runtime;
         let received = match runtime.receive_message(message).await {
             Err(SubmitError::Fault(fault)) if fault.code == OVERLOADED => {
                 return Ok(DeliveredMessage::refused(DeliveryStatus::Overloaded));
@@ -234,7 +257,7 @@ impl App {
     /// Tells the sender why nothing follows, as far as the agent has a text for it.
     async fn tell_refusal(
         &self,
-        caller: &Identity,
+        source: &InboundSource,
         new: &NewInbound,
         agent: &AgentSpec,
         status: DeliveryStatus,
@@ -249,7 +272,7 @@ impl App {
         };
         let key = EffectId::new(uuid::Uuid::new_v4().to_string());
         let context = CallContext {
-            tenant: caller.tenant.clone(),
+            tenant: source.owner.tenant.clone(),
             agent: new.agent.clone(),
             session: None,
             key: key.clone(),
@@ -259,7 +282,7 @@ impl App {
             now: self.now(),
         };
         let message = SendRequest {
-            transport: TRANSPORT.to_owned(),
+            transport: source.transport.to_owned(),
             to: new.from.clone(),
             text,
             modality: Modality::Text,

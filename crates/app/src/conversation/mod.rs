@@ -16,6 +16,7 @@ mod sessions;
 mod test_records;
 mod trail;
 mod users;
+mod visitors;
 
 use crate::error::{AppError, ResourceKind};
 use tandem_runtime::{Fault, SubmitError};
@@ -26,11 +27,14 @@ pub use escalations::{EscalationFound, EscalationQuery};
 pub use events::{SessionFollower, SessionUpdate};
 pub use inbound::{DeliveredMessage, DeliveryStatus, InboundLimits, NewInbound};
 pub use manage::{ResolveEscalation, ResolveTarget, StartedFlow};
-pub use rights::AdminCall;
+pub use rights::{ADMIN_TOKEN, AdminCall};
 pub use sessions::{JournalEntry, ListedSession, SessionLog};
 pub use test_records::TransportFaults;
 pub use trail::{AuditQuery, AuthorizationEntry};
 pub use users::FoundUser;
+pub use visitors::{
+    Visitor, VisitorCursor, VisitorFollower, VisitorMessage, VisitorUpdate, WebChat,
+};
 
 /// Why a command to a session or a user was not carried out. `missing` is what such a stream stands for.
 fn submit_error(error: SubmitError, missing: ResourceKind) -> AppError {

@@ -18,7 +18,7 @@ use tandem_runtime::conversation::{
 };
 
 /// The header of the token that rules written as data look for.
-const TOKEN_HEADER: &str = "x-admin-token";
+pub const ADMIN_TOKEN: &str = "x-admin-token";
 const CHANNEL: &str = "ui_api";
 
 /// A call of an admin as an entry point received it.
@@ -202,7 +202,7 @@ impl App {
 
 fn signals<'a>(call: &'a AdminCall<'_>) -> AdminSignals<'a> {
     AdminSignals {
-        token: call.headers.get(TOKEN_HEADER).map(String::as_str),
+        token: call.headers.get(ADMIN_TOKEN).map(String::as_str),
         chat: None,
         key: None,
     }

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{InboxSelection, kinds, list};
+use crate::desk::{self, TranscriptLine};
 use crate::{EventRow, links, status, time};
 
 /// Longer text of an artifact is folded at first.
@@ -41,6 +42,8 @@ pub struct CardView {
     pub history: Vec<EventRow>,
     pub next: Vec<NextStep>,
     pub decided: Option<Decided>,
+    /// The conversation that asks; `None` for a workflow run.
+    pub conversation: Option<CardConversation>,
     /// The selection of the list beside the card.
     pub selection: InboxSelection,
     /// Why the content of the question is not shown and it cannot be answered here; `None` if it is shown.
@@ -71,6 +74,16 @@ impl CardView {
             )),
         }
     }
+}
+
+/// The conversation a question belongs to.
+#[derive(Debug, Clone, Default)]
+pub struct CardConversation {
+    pub session_id: String,
+    pub agent_id: String,
+    pub user: String,
+    /// The last messages, oldest first.
+    pub transcript: Vec<TranscriptLine>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -139,12 +152,32 @@ fn head(card: &CardView) -> Markup {
             }
             h2 #card-title tabindex="-1" { (card.title) }
             @if let Some(text) = card.data["description"].as_str() { p.description { (text) } }
+            @if let Some(conversation) = &card.conversation { (conversation_facts(card, conversation)) }
+            @else { (run_facts(card)) }
+        }
+    }
+}
+
+fn conversation_facts(card: &CardView, conversation: &CardConversation) -> Markup {
+    html! {
+        dl.facts {
+            div { dt { "Conversation" } dd { a.id href=(links::conversation(&conversation.session_id)) { (conversation.user) } } }
+            div { dt { "Agent" } dd { (conversation.agent_id) } }
+            @if !card.run_id.is_empty() {
+                div { dt { "Flow run" } dd { a.id href=(links::run(&card.run_id)) { (card.run_id) } " " (status::badge(&card.run_status)) } }
+            }
+            div { dt { "Asked" } dd { (time::ago(&card.created_at)) } }
+        }
+    }
+}
+
+fn run_facts(card: &CardView) -> Markup {
+    html! {
             dl.facts {
                 div { dt { "Run" } dd { a.id href=(links::run(&card.run_id)) { (card.run_id) } " " (status::badge(&card.run_status)) } }
                 div { dt { "Workflow" } dd { a href=(links::workflow(&card.workflow_id)) { (card.workflow_id) } " · " (card.node_id) } }
                 div { dt { "Asked" } dd { (time::ago(&card.created_at)) } }
             }
-        }
     }
 }
 
@@ -158,7 +191,10 @@ fn outcome_notice(card: &CardView, decided: &Decided) -> Markup {
                 "."
             }
             @if let Some(refused) = &card.refused { p { (refused) } }
-            p { a href=(links::run(&card.run_id)) { "See the run" } }
+            @match &card.conversation {
+                Some(of) => p { a href=(links::conversation(&of.session_id)) { "See the conversation" } },
+                None => p { a href=(links::run(&card.run_id)) { "See the run" } },
+            }
         }
     }
 }
@@ -266,6 +302,13 @@ fn next_steps_part(card: &CardView) -> Markup {
 
 fn history(card: &CardView) -> Markup {
     html! {
+        @if let Some(conversation) = card.conversation.as_ref().filter(|of| !of.transcript.is_empty()) {
+            details.pad.history open {
+                summary { "Last messages " span.count { (conversation.transcript.len()) } }
+                (desk::transcript_items(&conversation.transcript))
+                p { a href=(links::conversation(&conversation.session_id)) { "The whole conversation" } }
+            }
+        }
         @if !card.history.is_empty() {
             details.pad.history open {
                 summary { "Events before this question " span.count { (card.history.len()) " events" } }

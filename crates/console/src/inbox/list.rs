@@ -113,7 +113,7 @@ fn row_of(row: &InboxRow, selection: &InboxSelection, chosen: bool) -> Markup {
 }
 
 /// A colour for known kinds; vendor kinds share the neutral one.
-pub(super) fn kind_class(kind: &str) -> &'static str {
+pub(crate) fn kind_class(kind: &str) -> &'static str {
     match kind {
         "approval" => "approval",
         "clarification" => "clarification",

@@ -18,10 +18,11 @@ use crate::links;
 use crate::run_list::live_indicator;
 
 pub(crate) use card::outcome_label;
-pub use card::{CardView, Decided, FollowUpQuestion, NextStep, VoteView};
+pub use card::{CardConversation, CardView, Decided, FollowUpQuestion, NextStep, VoteView};
 pub use kinds::read_answer;
 pub(crate) use kinds::vote_label;
 pub use list::InboxRow;
+pub(crate) use list::kind_class;
 
 #[derive(Debug, Clone, Default)]
 pub struct InboxView {
@@ -84,7 +85,7 @@ pub fn inbox_page(chrome: &Chrome, view: &InboxView) -> String {
         Section::Inbox,
         title,
         &body,
-        &["inbox.css"],
+        &["inbox.css", "desk.css"],
         &["inbox.js"],
     )
 }

@@ -2,7 +2,7 @@
 
 use super::{
     AgentProblem, AgentSpec, LoadedFlow, Prompt, PromptTemplate, admin_auth, command, conduct,
-    flows, hitl, limits, model, names, router, settings, tool,
+    flows, hitl, limits, model, names, router, settings, tool, web_chat,
 };
 use crate::flow::{AuthorSchema, is_function};
 use crate::object_reader::{FieldProblems, ObjectReader};
@@ -43,6 +43,20 @@ impl AgentSpec {
             Prompt::Template(template) => Some(template),
             Prompt::Function => None,
         }
+    }
+
+    /// A word for yes and a word for no that a confirmation understands, to be offered as buttons.
+    pub fn confirm_words(&self) -> (String, String) {
+        let defaults = &self.hitl.confirm;
+        let (yes, no) = self.language.plain_words();
+        let first = |given: &Option<Vec<String>>, plain: &str| {
+            let given = given.as_ref().and_then(|words| words.first().cloned());
+            given.unwrap_or_else(|| plain.to_owned())
+        };
+        (
+            first(&defaults.positive_keywords, yes),
+            first(&defaults.negative_keywords, no),
+        )
     }
 
     pub fn tool(&self, name: &str) -> Option<&super::AgentTool> {
@@ -90,6 +104,7 @@ fn read(
             .unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
         finalization: conduct::finalization(fields),
         transports: transports(fields),
+        web_chat: web_chat::web_chat(fields),
         http_origins: http_origins(fields),
         model: model::model(fields, "model"),
         extraction_model: model::model(fields, "extractionModel"),

@@ -23,6 +23,7 @@ mod prompt;
 mod router;
 mod settings;
 mod tool;
+mod web_chat;
 
 pub use admin_auth::{AdminAuthData, AdminAuthSpec, AdminChat, AdminToken};
 pub use builtin_tool::{BuiltinTool, TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN, builtin_tool};
@@ -42,6 +43,7 @@ pub use model::{AgentModel, ScriptSource};
 pub use prompt::{Prompt, PromptError, PromptTemplate};
 pub use router::{FlowRouter, RouterFallback};
 pub use tool::{AgentTool, AgentToolKind, ToolApproval};
+pub use web_chat::{WEB_TRANSPORT, WebChatSpec};
 
 use crate::flow::AuthorSchema;
 use crate::session::Language;
@@ -90,6 +92,8 @@ pub struct AgentSpec {
     pub finalization: Finalization,
     /// Transport id to its configuration; empty means the loopback transport.
     pub transports: BTreeMap<String, Value>,
+    /// Without it nobody reaches the agent without a key.
+    pub web_chat: Option<WebChatSpec>,
     /// Origins that the agent's functions may call over HTTP.
     pub http_origins: Vec<String>,
     pub model: Option<AgentModel>,

@@ -27,11 +27,17 @@ pub fn inbound(message: &InboundMessage) -> Value {
         "from": message.from,
         "body": message.body,
         "type": message.kind.as_deref().unwrap_or("text"),
-        "source": "transport",
+        "source": match message.client_id {
+            Some(_) => "ui_channel",
+            None => "transport",
+        },
         "receivedAt": message.received_at.rfc3339(),
     });
     if let Some(profile) = &message.sender_profile {
         value["senderProfile"] = json!(profile);
+    }
+    if let Some(client) = &message.client_id {
+        value["clientId"] = json!(client);
     }
     if let Some(media) = &message.media {
         value["media"] = media.clone();

@@ -96,6 +96,20 @@ impl Language {
         }
     }
 
+    /// The most common word for yes and for no.
+    pub fn plain_words(self) -> (&'static str, &'static str) {
+        let own = match self {
+            Self::Auto => Self::En,
+            own => own,
+        };
+        let words = own.yes_no();
+        let first = |words: &'static [&'static str]| words.first().copied();
+        (
+            first(words.positive).unwrap_or("yes"),
+            first(words.negative).unwrap_or("no"),
+        )
+    }
+
     pub(super) fn yes_no(self) -> YesNo {
         let (positive, negative): (&[&str], &[&str]) = match self {
             Self::Auto => (&[], &[]),

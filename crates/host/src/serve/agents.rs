@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_agents::{
     AgentRegistry, AgentResources, AgentWatcher, ChatTransport, FolderAgents, LoopbackTransport,
-    ModelAccess, RustAgents, TestRecorder,
+    ModelAccess, RustAgents, TestRecorder, WebChatTransport,
 };
 use tandem_nodes::{
     BreakerSettings, CallLimits, CircuitBreakers, HttpCaller, LocalScripts, ScriptMemory,
 };
 use tandem_runtime::Clock;
-use tandem_runtime::conversation::Conversations;
+use tandem_runtime::conversation::{Conversations, WEB_TRANSPORT};
 use tandem_script::ScriptLimits;
 use tandem_store::Store;
 
@@ -49,6 +49,7 @@ pub(super) async fn load(
     let (recorder, scripts) = memory(settings, store, &clock);
     let loopback = LoopbackTransport::new(Arc::clone(&recorder), clock);
     let loopback: Arc<dyn ChatTransport> = Arc::new(loopback);
+    let web: Arc<dyn ChatTransport> = Arc::new(WebChatTransport);
     let http = HttpCaller::new(guard(settings), CallLimits::default())
         .context("agents cannot make outgoing calls")?;
     let models = ModelAccess {
@@ -62,7 +63,10 @@ pub(super) async fn load(
     let resources = AgentResources {
         http: Arc::new(http),
         models,
-        transports: BTreeMap::from([(LoopbackTransport::NAME.to_owned(), loopback)]),
+        transports: BTreeMap::from([
+            (LoopbackTransport::NAME.to_owned(), loopback),
+            (WEB_TRANSPORT.to_owned(), web),
+        ]),
         recorder,
     };
     let watcher = match settings.agents.is_empty() {

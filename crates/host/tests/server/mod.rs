@@ -110,6 +110,19 @@ impl Server {
         Self::serving(&[], env)
     }
 
+    /// Serves one agent, with so many connections at once.
+    pub(crate) fn with_agent(id: &str, code: &str, max_connections: usize) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("agents").join(id);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("agent.ts"), code).unwrap();
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("TANDEM_MAX_CONNECTIONS", max_connections.to_string()),
+        ];
+        Self::spawn(home, &["serve", "--agents", "agents"], env)
+    }
+
     /// Serves `hello` and the given documents with a settings file.
     pub(crate) fn configured(settings: &str, documents: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().unwrap();

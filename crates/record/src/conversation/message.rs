@@ -19,6 +19,9 @@ pub struct InboundMessage {
     pub sender_profile: Option<SenderProfile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Value>,
+    /// The client of the UI channel that sent it; absent for messages of other transports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
     pub received_at: Timestamp,
 }
 

@@ -40,7 +40,8 @@ pub use settings::{Conversations, SessionSettings};
 pub use test_seams::TestSeams;
 
 // What use cases need of the rules.
-pub use tandem_engine::agent::{AdminAuthSpec, AgentSpec, TextRedaction};
+pub use tandem_engine::agent::{AdminAuthSpec, AgentSpec, TextRedaction, WEB_TRANSPORT};
+pub use tandem_engine::chat_user::user_id;
 pub use tandem_engine::flow_run::FlowRun;
 pub use tandem_engine::session::admin_auth::{
     AdminSignals, AuthzDenial, KeySignal, ResolvedActor, allows, authorize, resolve_actor,

@@ -297,6 +297,11 @@ declare module 'tandem' {
     beforeLLM?: (input: { text: string; [field: string]: any }, ctx: AgentContext) => BeforeLLMDecision | Promise<BeforeLLMDecision>;
     beforeResponse?: (input: { candidate: { text: string; [field: string]: any }; [field: string]: any }, ctx: AgentContext) => BeforeResponseDecision | Promise<BeforeResponseDecision>;
     onResponse?: (structured: any, ctx: AgentContext, meta?: Record<string, any>) => unknown;
+    transports?: {
+      /** Opens the agent to visitors without a key, at `/chat/{agentId}`. */
+      web?: { title?: string; origins?: string[]; tenant?: string; workspace?: string; maxConnections?: number; stateKeys?: string[] };
+      [transport: string]: Record<string, unknown> | undefined;
+    };
     schedules?: Record<string, Record<string, unknown>>;
     scheduler?: Record<string, unknown>;
     [field: string]: unknown;

@@ -11,6 +11,7 @@ mod flow_payload;
 mod inspection;
 mod interrupt_payload;
 mod response_payload;
+mod ui_channel;
 mod views;
 
 pub use answer::{InboundAnswer, InboundStatus, OutboundText};
@@ -18,6 +19,7 @@ pub use audit::audit_entry;
 pub use event::{AgentLogPosition, EventReader, event, event_text};
 pub use event_name::event_name;
 pub use inspection::{journal_record, message, outbox_entry};
+pub use ui_channel::{UiAckStatus, UiFrame, UiProjection, UiReader, UiSpeaker, UiTurnState};
 pub use views::{escalation, session, user};
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod test_seams;
 use crate::api::SharedState;
 use axum::http::HeaderMap;
 use tandem_access::Identity;
-use tandem_app::conversation::AdminCall;
+use tandem_app::conversation::{ADMIN_TOKEN, AdminCall};
 use tandem_wire::conversation as wire;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -53,6 +53,22 @@ pub(super) fn add_test_routes(router: OpenApiRouter<SharedState>) -> OpenApiRout
         .routes(routes!(test_seams::model_calls))
         .routes(routes!(test_seams::replace_script))
         .routes(routes!(test_seams::tool_calls))
+}
+
+/// A call of an admin from the console. The rules of the agent see the headers but those that sign the browser in,
+/// and the token the admin entered.
+pub(crate) fn console_call<'a>(
+    caller: &'a Identity,
+    headers: &HeaderMap,
+    admin_token: Option<&str>,
+) -> AdminCall<'a> {
+    let mut call = admin_call(caller, headers);
+    call.headers.remove("cookie");
+    if let Some(token) = admin_token {
+        let token = token.to_owned();
+        call.headers.insert(ADMIN_TOKEN.to_owned(), token);
+    }
+    call
 }
 
 /// A call of an admin: the rules of the agent see every header.

@@ -96,6 +96,19 @@ fn form(card: &CardView, id: &str, inside: &Markup) -> Markup {
             input type="hidden" name="csrf" value=(card.csrf);
             input type="hidden" name="digest" value=(card.digest);
             (inside)
+            @if card.conversation.is_some() { (admin_token()) }
+        }
+    }
+}
+
+/// Rules of an agent that are written as data know admins by a token. It is sent with the answer and not kept.
+fn admin_token() -> Markup {
+    html! {
+        details.admin-token {
+            summary { "The agent asks for an admin token" }
+            label for="admin-token" { "Admin token" }
+            input #admin-token type="password" name="adminToken" autocomplete="off" autocapitalize="none"
+                spellcheck="false";
         }
     }
 }

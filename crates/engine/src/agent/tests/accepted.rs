@@ -365,3 +365,37 @@ fn spec_is_shared_between_threads() {
     }
     assert_eq!(shared(spec(&with(json!({})))).agent_id, "demo");
 }
+
+/// Z-41: nobody reaches an agent over the web unless its file says so.
+#[test]
+fn web_chat_is_off_unless_it_is_configured() {
+    assert_eq!(spec(&with(json!({}))).web_chat, None);
+    let other = with(json!({"transports": {"loopback": {}}}));
+    assert_eq!(spec(&other).web_chat, None);
+    let plain = spec(&with(json!({"transports": {"web": {}}})));
+    let chat = plain.web_chat.expect("a web chat");
+    assert!(chat.origins.is_empty(), "no other site shows it");
+    assert_eq!(
+        (chat.tenant.as_str(), chat.max_connections),
+        ("default", 500)
+    );
+    let origins = ["https://shop.example", "http://127.0.0.1:8080"];
+    let listed = with(json!({"transports": {"web": {"origins": origins, "tenant": "acme"}}}));
+    let chat = spec(&listed).web_chat.expect("a web chat");
+    assert_eq!(
+        (chat.tenant.as_str(), chat.origins),
+        ("acme", origins.map(str::to_owned).into())
+    );
+}
+
+#[test]
+fn buttons_of_a_confirmation_have_words_it_understands() {
+    let words = |fields: Value| spec(&with(fields)).confirm_words();
+    assert_eq!(words(json!({})), ("yes".to_owned(), "no".to_owned()));
+    assert_eq!(
+        words(json!({"language": "pt"})),
+        ("sim".to_owned(), "não".to_owned())
+    );
+    let own = json!({"hitl": {"confirmDefaults": {"positiveKeywords": ["aye"]}}});
+    assert_eq!(words(own), ("aye".to_owned(), "no".to_owned()));
+}

@@ -251,6 +251,26 @@ fn tools_and_commands_need_what_makes_them_work() {
             "/commands/a/flow: a command has a handler or a flow, not both",
         ),
         (json!({"transports": {}}), "/transports: needs at least one"),
+        (
+            json!({"transports": {"web": {"orgins": []}}}),
+            "/transports/web/orgins: ",
+        ),
+        (
+            json!({"transports": {"web": {"origins": ["*"]}}}),
+            "/transports/web/origins: \"*\" is no origin",
+        ),
+        (
+            json!({"transports": {"web": {"origins": ["https://a.example; script-src *"]}}}),
+            "/transports/web/origins: ",
+        ),
+        (
+            json!({"transports": {"web": {"origins": ["https://a.example/path"]}}}),
+            "/transports/web/origins: ",
+        ),
+        (
+            json!({"transports": {"web": {"maxConnections": 0}}}),
+            "/transports/web/maxConnections: ",
+        ),
         // Z-23 (half: help stays)
         (
             json!({"commands": {"help": false}}),

@@ -136,6 +136,7 @@ impl TestSession {
             kind: None,
             sender_profile: None,
             media: None,
+            client_id: None,
             received_at: self.now,
         }
     }

@@ -58,7 +58,7 @@ impl Candidate {
             Phase::Header | Phase::Idle => Rank::Idle,
             Phase::Body if !has_place => Rank::Unauthenticated,
             Phase::Body if waited > BODY_OVERDUE => Rank::BodyOverdue,
-            Phase::Body | Phase::Response => return None,
+            Phase::Body | Phase::Response | Phase::Upgraded => return None,
         };
         Some(Self {
             rank,

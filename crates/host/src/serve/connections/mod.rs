@@ -198,6 +198,7 @@ async fn handle_connection(
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
+    let slot = Arc::new(slot);
     let connection = Arc::clone(&slot.connection);
     let key = slot.key();
     let service = service_fn(|mut request: Request<Incoming>| {
@@ -221,14 +222,18 @@ async fn handle_connection(
                 Ok(answer) => answer,
                 Err(never) => match never {},
             };
+            if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                connection.upgraded();
+            }
             Ok(answer.map(|body| ResponseBody::new(body, connection)))
         }
     });
-    let socket = Socket::new(socket, Arc::clone(&slot.connection));
+    let socket = Socket::new(socket, slot);
     let mut serving = pin!(
         http1::Builder::new()
             .max_buf_size(BUFFER_BYTES)
             .serve_connection(socket, service)
+            .with_upgrades()
     );
     let ended = tokio::select! {
         biased;
@@ -241,5 +246,4 @@ async fn handle_connection(
     if let Err(error) = ended {
         tracing::trace!(%error, "a connection ended early");
     }
-    drop(slot);
 }

@@ -15,6 +15,8 @@ pub(super) enum Phase {
     Body,
     /// The response is being computed or sent.
     Response,
+    /// It is a WebSocket now. Its own task bounds how long it may be silent.
+    Upgraded,
     /// Chosen for closing; its task is being cancelled.
     Closed,
 }
@@ -87,7 +89,10 @@ impl Connection {
     /// Whether a request or its response is in progress. The last bytes of a response may still be unsent
     /// in a later phase.
     pub(super) fn in_use(&self) -> bool {
-        let in_request = matches!(self.phase().0, Phase::Body | Phase::Response);
+        let in_request = matches!(
+            self.phase().0,
+            Phase::Body | Phase::Response | Phase::Upgraded
+        );
         in_request || self.blocked_since.load(Ordering::Relaxed) != 0
     }
 
@@ -96,7 +101,15 @@ impl Connection {
     }
 
     pub(super) fn response_sent(&self) {
-        self.change(|phase| (phase != Phase::Closed).then_some(Phase::Idle));
+        self.change(|phase| match phase {
+            Phase::Upgraded | Phase::Closed => None,
+            Phase::Header | Phase::Idle | Phase::Body | Phase::Response => Some(Phase::Idle),
+        });
+    }
+
+    /// The response makes it a WebSocket.
+    pub(super) fn upgraded(&self) {
+        self.change(|phase| (phase != Phase::Closed).then_some(Phase::Upgraded));
     }
 
     /// Closes the connection unless its phase changed since `observed`.
@@ -162,6 +175,7 @@ fn unpack(state: u64) -> (Phase, u64) {
         1 => Phase::Idle,
         2 => Phase::Body,
         3 => Phase::Response,
+        4 => Phase::Upgraded,
         _ => Phase::Closed,
     };
     (phase, state >> PHASE_BITS)

@@ -170,7 +170,7 @@ impl ConnectionTable {
 
     /// Closes every connection without a complete request, because the host stops.
     pub(super) fn close_without_request(&self) {
-        let has_request = |phase| matches!(phase, Phase::Body | Phase::Response);
+        let has_request = |phase| matches!(phase, Phase::Body | Phase::Response | Phase::Upgraded);
         self.open.lock().close_where(|connection, phase, _| {
             !has_request(phase) && connection.blocked_for(0).is_none()
         });
@@ -193,7 +193,7 @@ impl ConnectionTable {
             Phase::Header => waited > self.limits.header_timeout,
             Phase::Idle => waited > self.limits.idle_timeout,
             // The API has its own timeout for a body; streams have none.
-            Phase::Body | Phase::Response | Phase::Closed => false,
+            Phase::Body | Phase::Response | Phase::Upgraded | Phase::Closed => false,
         }
     }
 

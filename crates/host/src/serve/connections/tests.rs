@@ -249,3 +249,20 @@ fn dropped_slot_is_released() {
     drop(slot);
     assert!(admit(&table, FAR).is_some());
 }
+
+#[test]
+fn web_socket_keeps_its_place_until_it_is_closed() {
+    let table = table(1, 1);
+    let slot = Arc::new(admit(&table, LOCAL).unwrap());
+    assert!(slot.connection.begin(false));
+    slot.connection.upgraded();
+    slot.connection.response_sent();
+    slot.connection.bytes_arrived();
+    wait_2_ms();
+    table.close_overdue();
+    table.close_without_request();
+    assert!(!is_closed(&slot), "its own task ends it");
+    assert!(admit(&table, LOCAL).is_none(), "nor does a new connection");
+    drop(slot);
+    assert!(admit(&table, LOCAL).is_some());
+}

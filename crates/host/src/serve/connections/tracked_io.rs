@@ -2,6 +2,7 @@
 //! connection's phase.
 
 use super::phase::Connection;
+use super::table::ConnectionSlot;
 use axum::BoxError;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -16,13 +17,16 @@ use tokio::net::TcpStream;
 pub(super) struct Socket {
     io: TokioIo<TcpStream>,
     connection: Arc<Connection>,
+    /// The place of the connection. A WebSocket keeps it after the HTTP connection has ended.
+    _slot: Arc<ConnectionSlot>,
 }
 
 impl Socket {
-    pub(super) fn new(socket: TcpStream, connection: Arc<Connection>) -> Self {
+    pub(super) fn new(socket: TcpStream, slot: Arc<ConnectionSlot>) -> Self {
         Self {
             io: TokioIo::new(socket),
-            connection,
+            connection: Arc::clone(&slot.connection),
+            _slot: slot,
         }
     }
 

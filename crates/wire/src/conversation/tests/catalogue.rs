@@ -23,6 +23,7 @@ fn events_have_the_names_and_fields_of_the_catalogue() {
                     kind: None,
                     sender_profile: None,
                     media: None,
+                    client_id: None,
                     received_at: AT,
                 }),
                 held_until: None,

@@ -15,6 +15,7 @@ use tandem_record::conversation::{
 use tandem_record::{Cause, Masking, Owner, Recorded, RunId, Seq, TenantId, Timestamp};
 
 mod catalogue;
+mod ui_channel;
 
 /// 2026-01-01T09:00:09Z
 const AT: Timestamp = Timestamp(1_767_258_009_000);
