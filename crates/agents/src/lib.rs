@@ -39,7 +39,7 @@ mod tests;
 
 pub use chat_models::{ModelAccess, OperatorModel};
 pub use host::{AgentResources, FolderAgents};
-pub use registry::AgentRegistry;
+pub use registry::{AgentRegistry, check_agent};
 pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,

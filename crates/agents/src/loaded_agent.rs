@@ -199,7 +199,7 @@ impl LoadedAgent {
                 let Some(file) = file_of(problem, &files) else {
                     continue;
                 };
-                let error = AgentFileError::new(&file, text_of(problem));
+                let error = self.problem_at(&file, problem);
                 if !errors.contains(&error) {
                     errors.push(error);
                 }
@@ -207,8 +207,7 @@ impl LoadedAgent {
             }
             if bad_files.is_empty() {
                 let entry = &part.code.set.entry;
-                let problems = problems.iter();
-                errors.extend(problems.map(|p| AgentFileError::new(entry, text_of(p))));
+                errors.extend(problems.iter().map(|p| self.problem_at(entry, p)));
                 return Err(errors);
             }
             for file in bad_files {
@@ -221,6 +220,17 @@ impl LoadedAgent {
                     files.insert(file, last_good.clone());
                 }
             }
+        }
+    }
+
+    /// A problem with a setting, at its place in the file.
+    fn problem_at(&self, file: &str, problem: &AgentProblem) -> AgentFileError {
+        let text = std::fs::read_to_string(self.root.join(file)).ok();
+        let at = text.and_then(|text| tandem_script::locate(file, &text, &problem.path));
+        AgentFileError {
+            line: at.map(|(line, _)| line),
+            column: at.map(|(_, column)| column),
+            ..AgentFileError::new(file, text_of(problem))
         }
     }
 

@@ -7,13 +7,31 @@ use crate::flow_package::FlowPackage;
 use crate::loaded_agent::LoadedAgent;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_record::conversation::{AgentFileError, AgentSummary};
 use tandem_record::{AgentId, Timestamp};
 use tandem_runtime::Clock;
 use tandem_script::{AgentModule, ScriptLimits, Surroundings};
 use tokio::sync::watch;
+
+/// Loads one agent like a host would, without serving it. `path` is its folder, or its only file.
+pub fn check_agent(path: &Path, limits: ScriptLimits, now: Timestamp) -> AgentSummary {
+    let place = AgentPlace::at(path);
+    let module = read(&place, limits, now);
+    let mut agent = LoadedAgent::new(&place);
+    agent.update(&place, module, limits);
+    agent.summary()
+}
+
+fn read(place: &AgentPlace, limits: ScriptLimits, now: Timestamp) -> AgentModule {
+    let surroundings = Surroundings {
+        now_ms: now.0,
+        seed: place.id.clone().into_bytes(),
+        time_zone: "UTC".to_owned(),
+    };
+    tandem_script::load(&place.path, limits, &surroundings)
+}
 
 pub struct AgentRegistry {
     folders: Vec<PathBuf>,
@@ -129,7 +147,7 @@ impl AgentRegistry {
     }
 
     fn load_agent(&self, place: &AgentPlace) -> bool {
-        let module = self.read(place);
+        let module = read(place, self.limits, self.clock.now());
         let mut agents = self.agents.write();
         let agent = agents
             .entry(place.id.clone())
@@ -154,15 +172,6 @@ impl AgentRegistry {
             );
         }
         has_changed
-    }
-
-    fn read(&self, place: &AgentPlace) -> AgentModule {
-        let surroundings = Surroundings {
-            now_ms: self.clock.now().0,
-            seed: place.id.clone().into_bytes(),
-            time_zone: "UTC".to_owned(),
-        };
-        tandem_script::load(&place.path, self.limits, &surroundings)
     }
 
     fn report_second(&self, place: &AgentPlace, first: &AgentPlace) {

@@ -10,4 +10,5 @@ mod models;
 mod replay;
 mod tools;
 mod transports;
+mod type_declarations;
 mod watching;

@@ -10,6 +10,7 @@ mod commands;
 mod config;
 mod dev;
 mod documents;
+mod editor_files;
 mod failure;
 mod output;
 mod private;

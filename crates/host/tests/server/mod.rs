@@ -123,6 +123,14 @@ impl Server {
         Self::spawn(home, &["serve", "--workflows", "workflows"], env)
     }
 
+    /// Serves the agents of a folder.
+    pub(crate) fn with_agents(agents: &Path) -> Self {
+        let env = vec![("TANDEM_API_KEY", KEY.to_owned())];
+        let agents = agents.to_str().unwrap();
+        let args = ["serve", "--agents", agents];
+        Self::spawn(tempfile::tempdir().unwrap(), &args, env)
+    }
+
     pub(crate) fn without_key() -> Self {
         Self::spawn(tempfile::tempdir().unwrap(), &["serve"], Vec::new())
     }
@@ -203,7 +211,7 @@ impl Server {
             .unwrap()
     }
 
-    fn client(&self, args: &[&str]) -> Command {
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
         let mut command = tandem(self.home());
         command.args(args).env("TANDEM_URL", &self.url);
         command.env("TANDEM_API_KEY", KEY);
