@@ -10,6 +10,9 @@ use tandem_app::ShareLimits;
 const MAX: usize = 16_384;
 /// Maximum streams of one key, unless the total is smaller.
 const STREAMS_PER_KEY: usize = 1_024;
+/// Far above normal use; it stops runaway clients.
+const REQUESTS_PER_SECOND: usize = 20_000;
+const MAX_RATE: u32 = 10_000_000;
 const HEADER_SECONDS: u64 = 10;
 const BODY_SECONDS: u64 = 30;
 const IDLE_SECONDS: u64 = 120;
@@ -31,6 +34,7 @@ pub(crate) struct ConnectionsLayer {
     pub(crate) max_streams: Option<usize>,
     pub(crate) max_streams_per_tenant: Option<usize>,
     pub(crate) max_streams_per_key: Option<usize>,
+    pub(crate) requests_per_second_per_key: Option<usize>,
 }
 
 /// The limits of a server.
@@ -40,6 +44,8 @@ pub(crate) struct Connections {
     pub(crate) body_timeout: Duration,
     /// Event streams and polls at once.
     pub(crate) streams: ShareLimits,
+    /// Sustained requests of one key.
+    pub(crate) requests_per_second: u32,
 }
 
 impl ConnectionsLayer {
@@ -56,6 +62,9 @@ impl ConnectionsLayer {
             max_streams: self.max_streams.or(below.max_streams),
             max_streams_per_tenant: self.max_streams_per_tenant.or(below.max_streams_per_tenant),
             max_streams_per_key: self.max_streams_per_key.or(below.max_streams_per_key),
+            requests_per_second_per_key: self
+                .requests_per_second_per_key
+                .or(below.requests_per_second_per_key),
         }
     }
 
@@ -106,7 +115,16 @@ impl ConnectionsLayer {
                 BODY_SECONDS,
             )?,
             streams: self.streams(max)?,
+            requests_per_second: self.requests_per_second()?,
         })
+    }
+
+    fn requests_per_second(&self) -> Result<u32, Failure> {
+        const NAME: &str = "requests_per_second_per_key";
+        let given = at_least_one(NAME, self.requests_per_second_per_key)?;
+        let rate = given.unwrap_or(REQUESTS_PER_SECOND);
+        let fits = u32::try_from(rate).ok().filter(|rate| *rate <= MAX_RATE);
+        fits.ok_or_else(|| wrong(NAME, rate, "Give a number from 1 to 10000000."))
     }
 
     fn streams(&self, max_connections: usize) -> Result<ShareLimits, Failure> {
@@ -198,7 +216,15 @@ mod tests {
             header_timeout_seconds: Some(0),
             ..ConnectionsLayer::default()
         };
-        for (layer, named) in [(no_connection, "max"), (no_time, "header_timeout_seconds")] {
+        let no_request = ConnectionsLayer {
+            requests_per_second_per_key: Some(0),
+            ..ConnectionsLayer::default()
+        };
+        for (layer, named) in [
+            (no_connection, "max"),
+            (no_time, "header_timeout_seconds"),
+            (no_request, "requests_per_second_per_key"),
+        ] {
             let refused = layer.within(None).unwrap_err().to_string();
             assert!(refused.contains(named), "{refused}");
         }

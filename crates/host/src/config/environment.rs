@@ -104,6 +104,7 @@ impl Environment<'_> {
             max_streams: count("TANDEM_MAX_STREAMS")?,
             max_streams_per_tenant: count("TANDEM_MAX_STREAMS_PER_TENANT")?,
             max_streams_per_key: count("TANDEM_MAX_STREAMS_PER_KEY")?,
+            requests_per_second_per_key: count("TANDEM_REQUESTS_PER_SECOND_PER_KEY")?,
         })
     }
 

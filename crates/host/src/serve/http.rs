@@ -67,6 +67,8 @@ async fn api(
         settings: HttpSettings {
             body_timeout: bounds.body_timeout,
             streams: bounds.streams,
+            requests_per_second: bounds.requests_per_second,
+            request_burst: bounds.requests_per_second.saturating_mul(2),
             ..HttpSettings::default()
         },
         fixtures: fixtures(opened).await?,
