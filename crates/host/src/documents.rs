@@ -82,7 +82,10 @@ mod tests {
             std::fs::write(root.join(name), "{}").unwrap();
         }
         let found = find(root).unwrap();
-        assert_eq!(found.documents, [root.join("b/a.json"), root.join("z.json")]);
+        assert_eq!(
+            found.documents,
+            [root.join("b/a.json"), root.join("z.json")]
+        );
         assert_eq!(found.agents, [""; 0].map(PathBuf::from));
         let named = find(&root.join("notes.txt")).unwrap();
         assert_eq!(named.documents.len(), 1);

@@ -61,7 +61,13 @@ fn only_question(server: &Server) -> String {
 #[test]
 fn booking_asks_confirms_and_books() {
     let server = Server::with_agents(&samples());
-    let lines = ["Can I BOOK an appointment?", "cleaning", "Monday", "yes please", "/appointments"];
+    let lines = [
+        "Can I BOOK an appointment?",
+        "cleaning",
+        "Monday",
+        "yes please",
+        "/appointments",
+    ];
     let shown = chat(&server, "booking", "ada", &lines);
     let expected = "\
 booking: Welcome to the Elm Street clinic. Shall I book an appointment for you?
@@ -73,9 +79,24 @@ booking: E-101: cleaning, Monday
 ";
     assert_eq!(shown, expected);
 
-    let declined = chat(&server, "booking", "ben", &["book", "check-up", "Friday", "no"]);
-    assert!(declined.ends_with("booking: Nothing is booked. Write to me whenever you want to try another day.\n"), "{declined}");
-    let asked = chat(&server, "booking", "eva", &["When are you open?", "cancel my appointment", "xyz"]);
+    let declined = chat(
+        &server,
+        "booking",
+        "ben",
+        &["book", "check-up", "Friday", "no"],
+    );
+    assert!(
+        declined.ends_with(
+            "booking: Nothing is booked. Write to me whenever you want to try another day.\n"
+        ),
+        "{declined}"
+    );
+    let asked = chat(
+        &server,
+        "booking",
+        "eva",
+        &["When are you open?", "cancel my appointment", "xyz"],
+    );
     for part in ["Monday to Friday", "555 0100", "I can book an appointment"] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
@@ -84,11 +105,26 @@ booking: E-101: cleaning, Monday
 #[test]
 fn refund_waits_for_a_person_and_goes_on_with_the_decision() {
     let server = Server::with_agents(&samples());
-    let small = chat(&server, "refund", "ada", &["I want my money back", "A-77", "it is A-1001", "40,50"]);
-    assert!(small.ends_with("refund: Done: 40.5 euro for order A-1001 are on the way to your account.\n"), "{small}");
+    let small = chat(
+        &server,
+        "refund",
+        "ada",
+        &["I want my money back", "A-77", "it is A-1001", "40,50"],
+    );
+    assert!(
+        small.ends_with(
+            "refund: Done: 40.5 euro for order A-1001 are on the way to your account.\n"
+        ),
+        "{small}"
+    );
     assert_eq!(open_questions(&server), Vec::<Value>::new());
 
-    let large = chat(&server, "refund", "ben", &["I want a refund of 740 euro for order A-1002", "hello?"]);
+    let large = chat(
+        &server,
+        "refund",
+        "ben",
+        &["I want a refund of 740 euro for order A-1002", "hello?"],
+    );
     for part in [
         "· a person has to decide: Refund of 740 euro for order A-1002",
         "refund: A colleague has to approve a refund of 740 euro.",
@@ -98,9 +134,17 @@ fn refund_waits_for_a_person_and_goes_on_with_the_decision() {
     }
     let question = only_question(&server);
     let listed = out(&server.run(&["inbox", "list"]));
-    assert!(listed.contains("Refund of 740 euro") && listed.contains("flow.refund.refund"), "{listed}");
+    assert!(
+        listed.contains("Refund of 740 euro") && listed.contains("flow.refund.refund"),
+        "{listed}"
+    );
     let sheet = out(&server.run(&["inbox", "show", &question]));
-    for part in ["\"amount\": 740", "\"order\": \"A-1002\"", "session", "inbox approve"] {
+    for part in [
+        "\"amount\": 740",
+        "\"order\": \"A-1002\"",
+        "session",
+        "inbox approve",
+    ] {
         assert!(sheet.contains(part), "{part}: {sheet}");
     }
     let stale = server.run(&["inbox", "approve", &question, "--digest", "0000"]);
@@ -110,29 +154,62 @@ fn refund_waits_for_a_person_and_goes_on_with_the_decision() {
     assert_eq!(code(&decided), 0, "{}", err(&decided));
     assert!(out(&decided).contains("accepted"), "{}", out(&decided));
     let late = server.run(&["inbox", "reject", &question]);
-    assert!(err(&late).contains("interrupt_already_resolved"), "{}", err(&late));
+    assert!(
+        err(&late).contains("interrupt_already_resolved"),
+        "{}",
+        err(&late)
+    );
     // The history of the session is shown on start.
     let again = chat(&server, "refund", "ben", &[]);
-    assert!(again.contains("ben: I want a refund of 740 euro for order A-1002\n"), "{again}");
-    assert!(again.ends_with("refund: Done: 740 euro for order A-1002 are on the way to your account.\n"), "{again}");
+    assert!(
+        again.contains("ben: I want a refund of 740 euro for order A-1002\n"),
+        "{again}"
+    );
+    assert!(
+        again
+            .ends_with("refund: Done: 740 euro for order A-1002 are on the way to your account.\n"),
+        "{again}"
+    );
 }
 
 #[test]
 fn rejection_and_edited_approval_reach_the_flow() {
     let server = Server::with_agents(&samples());
-    let ask = |user: &str| chat(&server, "refund", user, &["refund of 300 for A-1003 please"]);
+    let ask = |user: &str| {
+        chat(
+            &server,
+            "refund",
+            user,
+            &["refund of 300 for A-1003 please"],
+        )
+    };
     ask("ada");
-    let rejected = server.run(&["inbox", "reject", &only_question(&server), "--comment", "It is out of date."]);
+    let rejected = server.run(&[
+        "inbox",
+        "reject",
+        &only_question(&server),
+        "--comment",
+        "It is out of date.",
+    ]);
     assert_eq!(code(&rejected), 0, "{}", err(&rejected));
     let shown = chat(&server, "refund", "ada", &[]);
-    assert!(shown.ends_with("refund: I am sorry, there is no refund for order A-1003. It is out of date.\n"), "{shown}");
+    assert!(
+        shown.ends_with(
+            "refund: I am sorry, there is no refund for order A-1003. It is out of date.\n"
+        ),
+        "{shown}"
+    );
 
     ask("ben");
     let value = r#"{"action": "edit-accept", "editedArtifactData": {"amount": 250}}"#;
     let edited = server.run(&["inbox", "answer", &only_question(&server), "--value", value]);
     assert_eq!(code(&edited), 0, "{}", err(&edited));
     let shown = chat(&server, "refund", "ben", &[]);
-    assert!(shown.ends_with("refund: Done: 250 euro for order A-1003 are on the way to your account.\n"), "{shown}");
+    assert!(
+        shown
+            .ends_with("refund: Done: 250 euro for order A-1003 are on the way to your account.\n"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -163,8 +240,16 @@ concierge: Table 8 is yours at 20:00. Enjoy your evening!
 concierge: I know our hours and prices, reserve tables, and set wake-up calls. What would you like?
 ";
     assert_eq!(shown, expected);
-    let help = chat(&server, "concierge", "ada", &["/help", "/nope", "/quit", "never sent"]);
-    assert!(help.contains("wakeup") && help.contains("Unknown command"), "{help}");
+    let help = chat(
+        &server,
+        "concierge",
+        "ada",
+        &["/help", "/nope", "/quit", "never sent"],
+    );
+    assert!(
+        help.contains("wakeup") && help.contains("Unknown command"),
+        "{help}"
+    );
     assert!(!help.contains("never sent"), "{help}");
 }
 
@@ -175,12 +260,19 @@ fn events_are_printed_as_json() {
     let output = with_lines(&mut command, &["How much is a double room?"]);
     assert_eq!(code(&output), 0, "{}", err(&output));
     let printed = out(&output);
-    let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let kinds: Vec<String> = events.map(|e| e["type"].as_str().unwrap().to_owned()).collect();
+    let events = printed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let kinds: Vec<String> = events
+        .map(|e| e["type"].as_str().unwrap().to_owned())
+        .collect();
     for kind in ["transport:inbound", "tool:called", "transport:outbound"] {
         assert!(kinds.iter().any(|k| k == kind), "{kind}: {kinds:?}");
     }
-    assert_eq!(kinds.last().map(String::as_str), Some("runtime:inbound:processed"));
+    assert_eq!(
+        kinds.last().map(String::as_str),
+        Some("runtime:inbound:processed")
+    );
 }
 
 /// A chat that stays open: what it shows, line by line.
@@ -241,16 +333,31 @@ fn chat_with_an_unknown_or_broken_agent_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken");
     std::fs::create_dir(&broken).unwrap();
-    std::fs::write(broken.join("agent.ts"), "export default {\n  prompt: '',\n};").unwrap();
+    std::fs::write(
+        broken.join("agent.ts"),
+        "export default {\n  prompt: '',\n};",
+    )
+    .unwrap();
     let server = Server::with_agents(folder.path());
     let unknown = server.run(&["chat", "nobody"]);
     assert_eq!(code(&unknown), 1);
-    assert!(err(&unknown).contains("The server has broken."), "{}", err(&unknown));
+    assert!(
+        err(&unknown).contains("The server has broken."),
+        "{}",
+        err(&unknown)
+    );
     let invalid = server.run(&["chat", "broken"]);
     assert_eq!(code(&invalid), 1);
-    assert!(err(&invalid).contains("agent.ts:2:3: error: /prompt"), "{}", err(&invalid));
+    assert!(
+        err(&invalid).contains("agent.ts:2:3: error: /prompt"),
+        "{}",
+        err(&invalid)
+    );
     let listed = out(&server.run(&["agents", "list"]));
-    assert!(listed.contains("broken") && listed.contains("invalid"), "{listed}");
+    assert!(
+        listed.contains("broken") && listed.contains("invalid"),
+        "{listed}"
+    );
     let shown = out(&server.run(&["agents", "show", "broken"]));
     assert!(shown.contains("agent.ts:2:3: error: /prompt"), "{shown}");
 }
@@ -302,7 +409,11 @@ fn dev_has_agents_and_one_waiting_customer() {
         let listed = client(server, &["inbox", "list"]).output().unwrap();
         let listed = out(&listed);
         assert_eq!(listed.matches("Refund of 740 euro").count(), 1, "{listed}");
-        assert_eq!(listed.lines().count(), 3, "a header, a run and a customer: {listed}");
+        assert_eq!(
+            listed.lines().count(),
+            3,
+            "a header, a run and a customer: {listed}"
+        );
     };
     waiting(&server);
     assert_eq!(server.terminate(), 0, "{}", server.log());
@@ -313,17 +424,31 @@ fn dev_has_agents_and_one_waiting_customer() {
         assert!(agents.contains(&format!("{id} ")), "{id}: {agents}");
     }
     assert!(!agents.contains("invalid"), "{agents}");
-    let talked = with_lines(&mut client(&server, &["chat", "concierge"]), &["is the pool open?"]);
-    assert!(out(&talked).contains("The pool is open from 6 to 22."), "{}", out(&talked));
+    let talked = with_lines(
+        &mut client(&server, &["chat", "concierge"]),
+        &["is the pool open?"],
+    );
+    assert!(
+        out(&talked).contains("The pool is open from 6 to 22."),
+        "{}",
+        out(&talked)
+    );
     // The customer is told.
-    let listed = client(&server, &["inbox", "list", "--json"]).output().unwrap();
+    let listed = client(&server, &["inbox", "list", "--json"])
+        .output()
+        .unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let questions = listed["interrupts"].as_array().unwrap().iter();
     let question = questions.filter_map(|q| q["sessionId"].as_str().and(q["interruptId"].as_str()));
     let question = question.last().unwrap();
-    let approved = client(&server, &["inbox", "approve", question]).output().unwrap();
+    let approved = client(&server, &["inbox", "approve", question])
+        .output()
+        .unwrap();
     assert_eq!(code(&approved), 0, "{}", err(&approved));
-    let told = with_lines(&mut client(&server, &["chat", "refund", "--user", "mara"]), &[]);
+    let told = with_lines(
+        &mut client(&server, &["chat", "refund", "--user", "mara"]),
+        &[],
+    );
     assert!(out(&told).contains("Done: 740 euro"), "{}", out(&told));
 }
 
@@ -334,19 +459,42 @@ fn first_agent_is_written_checked_and_served() {
     let made = run(&["agents", "new", "desk"]);
     assert_eq!(code(&made), 0, "{}", err(&made));
     assert!(out(&made).contains("tandem chat desk"), "{}", out(&made));
-    for file in ["agent.ts", "flows/order.ts", "script.json", "tandem.d.ts", "tsconfig.json"] {
-        assert!(home.path().join("agents/desk").join(file).exists(), "{file}");
+    for file in [
+        "agent.ts",
+        "flows/order.ts",
+        "script.json",
+        "tandem.d.ts",
+        "tsconfig.json",
+    ] {
+        assert!(
+            home.path().join("agents/desk").join(file).exists(),
+            "{file}"
+        );
     }
     let again = run(&["agents", "new", "desk"]);
     assert_eq!(code(&again), 1);
     assert!(err(&again).contains("exists already"), "{}", err(&again));
     let checked = run(&["check", "agents"]);
-    assert_eq!((code(&checked), out(&checked).as_str()), (0, "1 agent, all good\n"));
+    assert_eq!(
+        (code(&checked), out(&checked).as_str()),
+        (0, "1 agent, all good\n")
+    );
 
     let server = Server::with_agents(&home.path().join("agents"));
-    let lines = ["are you open on Sunday?", "I want to order", "tea", "yes", "/orders"];
+    let lines = [
+        "are you open on Sunday?",
+        "I want to order",
+        "tea",
+        "yes",
+        "/orders",
+    ];
     let shown = chat(&server, "desk", "ada", &lines);
-    for part in ["On Sunday we are closed.", "One tea. Shall I order it?", "Your number is N-1.", "desk: tea\n"] {
+    for part in [
+        "On Sunday we are closed.",
+        "One tea. Shall I order it?",
+        "Your number is N-1.",
+        "desk: tea\n",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
@@ -358,7 +506,11 @@ fn examples_are_valid_and_types_are_printed() {
     let examples = samples().join("..");
     let checked = run(&["check", examples.to_str().unwrap()]);
     assert_eq!(code(&checked), 0, "{}", out(&checked));
-    assert!(out(&checked).ends_with("3 agents, all good\n"), "{}", out(&checked));
+    assert!(
+        out(&checked).ends_with("3 agents, all good\n"),
+        "{}",
+        out(&checked)
+    );
     let types = out(&run(&["types"]));
     assert!(types.contains("declare module 'tandem'") && types.contains("interface FlowContext"));
 }

@@ -102,14 +102,17 @@ fn descend(root: &Expression<'_>, steps: &[String]) -> u32 {
     for step in steps {
         let inner = match object_of(current) {
             Expression::ObjectExpression(object) => {
-                object.properties.iter().find_map(|property| match property {
-                    ObjectPropertyKind::ObjectProperty(property)
-                        if property.key.static_name().as_deref() == Some(step.as_str()) =>
-                    {
-                        Some((property.span.start, &property.value))
-                    }
-                    _ => None,
-                })
+                object
+                    .properties
+                    .iter()
+                    .find_map(|property| match property {
+                        ObjectPropertyKind::ObjectProperty(property)
+                            if property.key.static_name().as_deref() == Some(step.as_str()) =>
+                        {
+                            Some((property.span.start, &property.value))
+                        }
+                        _ => None,
+                    })
             }
             Expression::ArrayExpression(array) => {
                 let index: Option<usize> = step.parse().ok();

@@ -49,7 +49,10 @@ const TURN_WAIT: Duration = Duration::from_secs(10);
 pub(super) fn write(folder: &Path) -> Result<(), Failure> {
     write_missing(folder).map_err(|error| {
         Failure::new(
-            format!("cannot write sample agents to {}: {error}", folder.display()),
+            format!(
+                "cannot write sample agents to {}: {error}",
+                folder.display()
+            ),
             "Start `tandem dev` in a directory you may write to.",
         )
     })
@@ -93,7 +96,9 @@ pub(super) async fn start_conversation(runtime: &Runtime, caller: &Identity) -> 
         limit: 1,
     };
     let store = runtime.store();
-    let found = store.list_escalations(&caller.tenant, &open, &first).await?;
+    let found = store
+        .list_escalations(&caller.tenant, &open, &first)
+        .await?;
     if found.is_some_and(|found| !found.rows.is_empty()) {
         return Ok(());
     }

@@ -84,10 +84,13 @@ impl ScriptedChat {
 
 fn reply(answer: &ScriptedAnswer, request: &ChatRequest) -> ChatReply {
     let written = answer.structured.as_ref().map(Value::to_string);
-    let text = answer.text.as_ref().map(|text| match request.tool_result() {
-        Some((_, result)) => filled(text, result),
-        None => text.clone(),
-    });
+    let text = answer
+        .text
+        .as_ref()
+        .map(|text| match request.tool_result() {
+            Some((_, result)) => filled(text, result),
+            None => text.clone(),
+        });
     let text = text.or(written);
     let parsed = text.as_deref().filter(|_| request.wants_object());
     let parsed = parsed.and_then(parse_object);

@@ -27,7 +27,7 @@ mod user_driver;
 pub use agent_host::{
     AgentHost, CallContext, ChatModelRequest, FlowProgram, RebuildError, SendError,
 };
-pub use answer_pieces::AnswerPieces;
+pub use answer_pieces::{AnswerPiece, AnswerPieces};
 pub use read_session::SessionEventPage;
 pub use receive::{NewMessage, ReceivedMessage};
 pub use session_access::{AgentEventPage, LoggedSessionEvent};

@@ -69,8 +69,8 @@ impl Runtime {
                     messages: messages.clone(),
                     tools: tools.clone(),
                 };
-                let stream = work.stream.clone();
-                let pieces = move |piece: &str| self.inner.pieces.publish(&stream, piece);
+                let (stream, id) = (&work.stream, &work.effect.id);
+                let pieces = |piece: &str| self.inner.pieces.publish(stream, id, piece);
                 WorkOutcome::Model(agents.call_model(&request, &context, &pieces).await)
             }
             SessionWork::Send(request) => return Ok(self.send(&**agents, request, &context).await),

@@ -26,7 +26,11 @@ fn settings_are_found_in_the_agent_file() {
         ("/nothing", (3, 16)),
     ];
     for (pointer, expected) in table {
-        assert_eq!(locate("agent.ts", AGENT, pointer), Some(expected), "{pointer}");
+        assert_eq!(
+            locate("agent.ts", AGENT, pointer),
+            Some(expected),
+            "{pointer}"
+        );
     }
     let named = "const agent = { prompt: '' };\nexport default agent;";
     assert_eq!(locate("agent.js", named, "/prompt"), Some((1, 17)));

@@ -92,7 +92,11 @@ fn details(agent: &Value) -> String {
     head.add_row(["status".to_owned(), text(&agent["status"])]);
     for flow in agent["flows"].as_array().into_iter().flatten() {
         let version: String = text(&flow["version"]).chars().take(SHOWN_DIGITS).collect();
-        let line = format!("{}  {version}  {}", text(&flow["flowId"]), text(&flow["file"]));
+        let line = format!(
+            "{}  {version}  {}",
+            text(&flow["flowId"]),
+            text(&flow["file"])
+        );
         head.add_row(["flow".to_owned(), line]);
     }
     let mut shown = head.trim_fmt();

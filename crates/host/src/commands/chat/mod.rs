@@ -17,7 +17,7 @@ use crate::output::{self, Style};
 use incoming::{Incoming, Sources};
 use screen::Screen;
 use serde_json::{Value, json};
-use session::{Participant, Delivery};
+use session::{Delivery, Participant};
 use std::collections::VecDeque;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -76,7 +76,9 @@ fn refuse_invalid(agent: &Value, id: &str) -> anyhow::Result<()> {
 }
 
 fn login_name() -> String {
-    let named = ["USER", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let named = ["USER", "USERNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok());
     named
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "guest".to_owned())
@@ -183,7 +185,7 @@ impl Chat {
         let is_piece = frame.event.as_deref() == Some("TOKEN_CHUNK");
         if self.as_json {
             if is_piece {
-                event = json!({"type": "TOKEN_CHUNK", "content": event["content"]});
+                event["type"] = json!("TOKEN_CHUNK");
             }
             output::json_line(&event)?;
         } else if is_piece {

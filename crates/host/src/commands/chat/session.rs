@@ -31,7 +31,9 @@ impl Participant {
             ("userExternalId", Some(self.id.clone())),
             ("active", Some("true".to_owned())),
         ];
-        let listed = client.query(&format!("{HOST}/sessions"), &parameters).await?;
+        let listed = client
+            .query(&format!("{HOST}/sessions"), &parameters)
+            .await?;
         Ok(listed["sessions"][0]["id"].as_str().map(str::to_owned))
     }
 

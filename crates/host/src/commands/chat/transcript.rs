@@ -81,10 +81,12 @@ impl Transcript {
                 };
                 self.interrupted(&note)
             }
-            "runtime:inbound:processed" | "runtime:inbound:failed" => match self.streamed.is_empty() {
-                true => String::new(),
-                false => self.interrupted("this text was not sent"),
-            },
+            "runtime:inbound:processed" | "runtime:inbound:failed" => {
+                match self.streamed.is_empty() {
+                    true => String::new(),
+                    false => self.interrupted("this text was not sent"),
+                }
+            }
             "hitl.escalation.created" => {
                 self.interrupted(&format!("a person has to decide: {}", text("reason")))
             }
@@ -103,7 +105,9 @@ impl Transcript {
                 self.interrupted(&format!("the flow failed: {message}"))
             }
             "flow.diverged" => self.interrupted("the flow was stopped: its code has changed"),
-            "session:ended" => self.interrupted(&format!("the session has ended ({})", text("reason"))),
+            "session:ended" => {
+                self.interrupted(&format!("the session has ended ({})", text("reason")))
+            }
             _ => String::new(),
         }
     }
@@ -242,7 +246,10 @@ mod tests {
         );
         t.piece("Never");
         assert_eq!(
-            t.event(&event("response:suppressed", json!({"reason": "live_takeover"}))),
+            t.event(&event(
+                "response:suppressed",
+                json!({"reason": "live_takeover"})
+            )),
             "\n· an answer was not sent: live_takeover\n"
         );
         t.piece("Lost");
@@ -262,7 +269,10 @@ mod tests {
         };
         let messages: Vec<Value> = (0..23).map(message).collect();
         let shown = t.history(&messages);
-        assert!(shown.starts_with("· 3 earlier messages\ndesk: text 3\nada: text 4\n"), "{shown}");
+        assert!(
+            shown.starts_with("· 3 earlier messages\ndesk: text 3\nada: text 4\n"),
+            "{shown}"
+        );
         assert_eq!(t.event(&outbound("m21", "text 21")), "");
     }
 
@@ -270,11 +280,31 @@ mod tests {
     fn what_people_and_the_host_do_is_reported() {
         let mut t = transcript();
         let table = [
-            ("hitl.escalation.created", json!({"reason": "too much"}), "· a person has to decide: too much\n"),
-            ("hitl.escalation.resolved", json!({"approved": true, "resolvedBy": "ana"}), "· approved by ana\n"),
-            ("hitl.escalation.resolved", json!({"approved": false, "resolvedBy": "ana"}), "· not approved by ana\n"),
-            ("flow.failed", json!({"error": {"message": "boom"}}), "· the flow failed: boom\n"),
-            ("session:ended", json!({"reason": "reset"}), "· the session has ended (reset)\n"),
+            (
+                "hitl.escalation.created",
+                json!({"reason": "too much"}),
+                "· a person has to decide: too much\n",
+            ),
+            (
+                "hitl.escalation.resolved",
+                json!({"approved": true, "resolvedBy": "ana"}),
+                "· approved by ana\n",
+            ),
+            (
+                "hitl.escalation.resolved",
+                json!({"approved": false, "resolvedBy": "ana"}),
+                "· not approved by ana\n",
+            ),
+            (
+                "flow.failed",
+                json!({"error": {"message": "boom"}}),
+                "· the flow failed: boom\n",
+            ),
+            (
+                "session:ended",
+                json!({"reason": "reset"}),
+                "· the session has ended (reset)\n",
+            ),
             ("flow.started", json!({}), ""),
         ];
         for (kind, payload, expected) in table {

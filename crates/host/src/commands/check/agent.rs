@@ -28,7 +28,9 @@ impl AgentCode {
         if !path.is_file() {
             return None;
         }
-        let is_bare = path.parent().is_none_or(|parent| parent.as_os_str().is_empty());
+        let is_bare = path
+            .parent()
+            .is_none_or(|parent| parent.as_os_str().is_empty());
         let absolute;
         let path = if is_bare {
             absolute = path.canonicalize().ok()?;

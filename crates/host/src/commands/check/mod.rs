@@ -161,7 +161,11 @@ impl Report {
             (documents, 0) => count(documents, "document"),
             (0, agents) => count(agents, "agent"),
             (documents, agents) => {
-                format!("{}, {}", count(documents, "document"), count(agents, "agent"))
+                format!(
+                    "{}, {}",
+                    count(documents, "document"),
+                    count(agents, "agent")
+                )
             }
         };
         let warnings = self.findings.len() - self.errors();

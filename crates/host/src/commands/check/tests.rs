@@ -214,27 +214,53 @@ fn problems_of_agents_have_file_line_and_column() {
     let agent = "export default {\n  prompt: 'You are the desk.',\n  model: { provider: 'scripted', script: 'script.json' },\n};\n";
     write("agent.ts", agent);
     write("script.json", r#"{"answers": []}"#);
-    write("flows/good.ts", "export const good = async function* () {};");
+    write(
+        "flows/good.ts",
+        "export const good = async function* () {};",
+    );
     std::fs::write(dir.path().join("a.json"), GOOD).unwrap();
     let (report, shown) = checked(&[dir.path()]);
     assert_eq!((report.documents, report.agents), (1, 1), "{shown:?}");
     assert_eq!(report.summary(), "1 document, 1 agent, all good");
 
     let broken = [
-        ("flows/bad.ts", "export const bad = async function* () {\n  yield {;\n};", ":2:"),
-        ("flows/sync.ts", "export const sync = function* (ctx) {};", ":1:"),
-        ("agent.ts", &agent.replace("model", "modell"), "agent.ts:3:3: error: /modell"),
-        ("script.json", "{\n  \"answers\": [}\n}", "script.json:2:15: error"),
+        (
+            "flows/bad.ts",
+            "export const bad = async function* () {\n  yield {;\n};",
+            ":2:",
+        ),
+        (
+            "flows/sync.ts",
+            "export const sync = function* (ctx) {};",
+            ":1:",
+        ),
+        (
+            "agent.ts",
+            &agent.replace("model", "modell"),
+            "agent.ts:3:3: error: /modell",
+        ),
+        (
+            "script.json",
+            "{\n  \"answers\": [}\n}",
+            "script.json:2:15: error",
+        ),
     ];
     for (name, text, expected) in broken {
         let before = std::fs::read_to_string(desk.join(name)).ok();
         write(name, text);
         let (report, shown) = checked(&[&desk]);
         assert_eq!(report.errors(), 1, "{name}: {shown:?}");
-        assert!(shown[0].contains(name) && shown[0].contains(expected), "{shown:?}");
+        assert!(
+            shown[0].contains(name) && shown[0].contains(expected),
+            "{shown:?}"
+        );
         // A flow file is not blamed for another one.
         let (good, _) = checked(&[&desk.join("flows/good.ts")]);
-        assert_eq!(good.errors(), usize::from(!name.starts_with("flows/")), "{name}");
+        assert_eq!(
+            good.errors(),
+            usize::from(!name.starts_with("flows/")),
+            "{name}"
+        );
         match before {
             Some(before) => write(name, &before),
             None => std::fs::remove_file(desk.join(name)).unwrap(),
@@ -250,5 +276,8 @@ fn single_file_is_an_agent() {
     assert_eq!(checked(&[&file]).0.summary(), "1 agent, all good");
     std::fs::write(&file, "export default { prompt: ' ' };").unwrap();
     let (_, shown) = checked(&[&file]);
-    assert!(shown[0].contains("solo.ts:1:18: error: /prompt"), "{shown:?}");
+    assert!(
+        shown[0].contains("solo.ts:1:18: error: /prompt"),
+        "{shown:?}"
+    );
 }
