@@ -1,7 +1,7 @@
 //! A conversation as text: who said what, and what the host reports. Does no I/O.
 //!
 //! A text that a model writes is shown piece by piece. The event with the whole text follows: when it is
-//! the same, only the line ends; when it is another or there is none, that is said.
+//! the same, it completes the line; when it is another or there is none, that is said.
 
 use crate::output::{Colour, Style, sanitize};
 use serde_json::Value;
@@ -137,13 +137,14 @@ impl Transcript {
             return String::new();
         }
         let text = payload["text"].as_str().unwrap_or_default();
-        let is_complete = !self.streamed.is_empty() && self.streamed.trim() == text.trim();
+        let streamed = self.streamed.clone();
         let mut shown = self.end_streamed();
-        if is_complete {
-            return shown;
-        }
-        if !shown.is_empty() {
-            shown.push_str(&self.note("this text was replaced"));
+        match text.strip_prefix(&streamed) {
+            // The last pieces may come with the whole text.
+            Some(rest) if !streamed.is_empty() => return indented(rest) + "\n",
+            // Without the first pieces it is the same text all the same.
+            _ if !text.contains(&streamed) => shown.push_str(&self.note("this text was replaced")),
+            _ => {}
         }
         let is_host = payload["origin"].as_str() == Some("command");
         let said = match is_host && payload["author"].is_null() {
@@ -239,6 +240,13 @@ mod tests {
         assert_eq!(t.piece("Good "), "desk: Good ");
         assert_eq!(t.piece("day.\u{1b}[2J"), "day.\u{fffd}[2J");
         assert_eq!(t.event(&outbound("1", "Good day.\u{1b}[2J")), "\n");
+        t.piece("In ");
+        assert_eq!(t.event(&outbound("1a", "In two parts")), "two parts\n");
+        t.piece("late");
+        assert_eq!(
+            t.event(&outbound("1b", "joined late")),
+            "\ndesk: joined late\n"
+        );
         t.piece("Half");
         assert_eq!(
             t.event(&outbound("2", "Whole.")),
