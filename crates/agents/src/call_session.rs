@@ -7,8 +7,8 @@ use crate::program::error_data;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_engine::flow::FlowError;
-use tandem_engine::session::{RESERVED_PREFIX, check_key};
-use tandem_record::conversation::{CodeOutcome, SideMessage};
+use tandem_engine::session::{RESERVED_PREFIX, check_key, profile_change};
+use tandem_record::conversation::{CodeOutcome, ProfileChange, SideMessage};
 use tandem_record::{EffectId, Timestamp};
 use tandem_runtime::conversation::CallContext;
 use tandem_script::ErrorData;
@@ -33,6 +33,7 @@ pub(crate) struct CallSession {
     kv: Vec<(String, Option<Value>)>,
     side_messages: Vec<SideMessage>,
     end_session: bool,
+    profile: Option<Box<ProfileChange>>,
 }
 
 type Answer = Result<Value, FlowError>;
@@ -51,6 +52,7 @@ impl CallSession {
             kv: Vec::new(),
             side_messages: Vec::new(),
             end_session: false,
+            profile: None,
         }
     }
 
@@ -60,6 +62,7 @@ impl CallSession {
             kv: self.kv,
             side_messages: self.side_messages,
             end_session: self.end_session,
+            profile: self.profile,
             ..CodeOutcome::default()
         }
     }
@@ -105,6 +108,7 @@ impl CallSession {
             }
             "getActiveFlowState" => Ok(self.active_flow()),
             "resources.domainStore.getUser" => Ok(self.user_named(args.first())),
+            "resources.domainStore.updateUser" => self.change_profile(args.first()),
             other => Err(FlowError::effect(
                 "unknown_call",
                 format!("ctx.{other} does not exist here"),
@@ -150,6 +154,14 @@ impl CallSession {
             "step": frame["step"],
             "answers": frame["vars"],
         })
+    }
+
+    /// Later changes of the same member replace earlier ones.
+    fn change_profile(&mut self, patch: Option<&Value>) -> Answer {
+        let change = profile_change(patch.unwrap_or(&Value::Null));
+        let change = change.map_err(|why| FlowError::effect("bad_call", why))?;
+        self.profile.get_or_insert_default().merge(change);
+        Ok(Value::Null)
     }
 
     /// Only the user of the session is known here.

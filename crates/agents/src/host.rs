@@ -142,6 +142,16 @@ impl AgentHost for FolderAgents {
         self.ask_model(&version, request, context, pieces).await
     }
 
+    async fn transcribe(
+        &self,
+        _media: &Value,
+        _timeout_ms: u64,
+        context: &CallContext,
+    ) -> Result<String, CodeError> {
+        let message = format!("agent {} has no provider of speech", context.agent);
+        Err(error("not_found", message))
+    }
+
     async fn send(
         &self,
         message: &SendRequest,

@@ -7,13 +7,11 @@ use crate::realm_thread::Target;
 use crate::tool_call::issue_texts;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tandem_engine::agent::{AgentSpec, Finalization, FlowRouter};
+use tandem_engine::agent::{AgentSpec, Finalization, FlowRouter, builtin_tool};
 use tandem_engine::flow::{AuthorSchema, SchemaSource};
 use tandem_nodes::{ChatRequest, ChatTool, RetrySettings};
 use tandem_record::conversation::{ChatAnswer, CodeError, ModelPurpose};
 use tandem_runtime::conversation::{CallContext, ChatModelRequest};
-
-const HITL_MODE: &str = "__zupa.hitl.mode";
 
 impl FolderAgents {
     pub(crate) async fn ask_model(
@@ -49,7 +47,9 @@ impl FolderAgents {
             jitter: Duration::from_millis(spec.retry.jitter_ms),
             attempt_timeout: None,
         };
-        let pieces = is_streamed(spec, request.purpose, context).then_some(pieces);
+        // Z-41: a text that a hook or a person has to see first is not streamed.
+        let is_streamed = request.streams && spec.finalization == Finalization::Streaming;
+        let pieces = is_streamed.then_some(pieces);
         let clock = || self.registry.now();
         let log = |change: tandem_nodes::CircuitChange| {
             let (agent, provider) = (&change.agent, change.provider.as_str());
@@ -107,6 +107,13 @@ fn tools(spec: &AgentSpec, names: &[String]) -> Vec<ChatTool> {
     let tool = |name: &String| {
         let (description, schema) = match spec.tool(name) {
             Some(tool) => (&tool.description, tool.parameters.as_ref()),
+            None if let Some(builtin) = builtin_tool(name) => {
+                return Some(ChatTool {
+                    name: name.clone(),
+                    description: builtin.description.to_owned(),
+                    parameters: builtin.parameters,
+                });
+            }
             None => {
                 let is_named = |alias: &str| alias == name.as_str();
                 let mut flows = spec.flows.values();
@@ -143,12 +150,4 @@ fn model_schema(schema: &AuthorSchema) -> Value {
             described.unwrap_or_else(|| json!({ "type": "object" }))
         }
     }
-}
-
-/// Z-41: a text that a hook or a person has to see first is not streamed.
-fn is_streamed(spec: &AgentSpec, purpose: ModelPurpose, context: &CallContext) -> bool {
-    spec.finalization == Finalization::Streaming
-        && purpose == ModelPurpose::Chat
-        && !spec.hooks.before_response
-        && !context.kv.contains_key(HITL_MODE)
 }

@@ -5,6 +5,7 @@
 //! that is rebuilt from its journal.
 
 use crate::flow_package::FlowPackage;
+use crate::tool_call::issue_texts;
 use serde_json::{Value, json};
 use tandem_engine::flow::{FlowError, not_an_effect};
 use tandem_engine::session::{ProgramStep, Resume};
@@ -12,7 +13,8 @@ use tandem_record::conversation::{FlowFailure, FlowRunStart};
 use tandem_record::{Object, RunId, Timestamp};
 use tandem_runtime::conversation::FlowProgram;
 use tandem_script::{
-    ErrorData, FlowInstance, FlowStart, FlowStep, ScriptFailure, ScriptLimits, Surroundings,
+    ErrorData, FlowInstance, FlowStart, FlowStep, ParkedCallStep, ScriptFailure, ScriptLimits,
+    Surroundings,
 };
 
 pub(crate) struct ScriptProgram {
@@ -52,9 +54,26 @@ impl ScriptProgram {
             asked: None,
             is_live,
         };
+        program.parse_input(start)?;
         let first = program.instance.next(None);
         let step = program.translate(first);
         Ok((program, step))
+    }
+
+    /// A schema that is code may change the input, for example fill in defaults. The code sees the result.
+    fn parse_input(&mut self, start: &FlowRunStart) -> Result<(), FlowFailure> {
+        let input = start.input.as_ref().unwrap_or(&Value::Null);
+        let Some(step) = self.instance.validate_input(input) else {
+            return Ok(());
+        };
+        self.log();
+        let parsed = validated(step).map_err(|problems| FlowFailure {
+            code: "invalid_input".to_owned(),
+            message: problems.join("; "),
+            details: None,
+        })?;
+        let patch = Object::from_iter([("input".to_owned(), parsed)]);
+        self.instance.update_context(&patch).map_err(failure)
     }
 
     fn translate(&mut self, step: FlowStep) -> ProgramStep {
@@ -89,10 +108,9 @@ impl ScriptProgram {
 }
 
 impl FlowProgram for ScriptProgram {
-    fn resume(&mut self, with: Resume, inbound: Option<&Value>, now: Timestamp) -> ProgramStep {
+    fn resume(&mut self, with: Resume, context: &Object, now: Timestamp) -> ProgramStep {
         self.instance.set_now(now.0);
-        let patch = Object::from_iter([("inbound".to_owned(), json!(inbound))]);
-        if let Err(why) = self.instance.update_context(&patch) {
+        if let Err(why) = self.instance.update_context(context) {
             return ProgramStep::Failed(failure(why));
         }
         let step = match with {
@@ -114,6 +132,13 @@ impl FlowProgram for ScriptProgram {
         self.translate(step)
     }
 
+    fn check_reply(&mut self, value: &Value, now: Timestamp) -> Result<Value, Vec<String>> {
+        self.instance.set_now(now.0);
+        let step = self.instance.validate_parked("/responseSchema", value);
+        self.log();
+        validated(step)
+    }
+
     fn close(&mut self) -> Vec<Value> {
         let step = self.instance.close();
         self.log();
@@ -130,6 +155,18 @@ impl FlowProgram for ScriptProgram {
 
     fn memory_bytes(&self) -> usize {
         usize::try_from(self.instance.heap_bytes()).unwrap_or(usize::MAX)
+    }
+}
+
+/// What a Standard Schema made of a value: the parsed value, or what is wrong with it.
+fn validated(step: ParkedCallStep) -> Result<Value, Vec<String>> {
+    match step {
+        ParkedCallStep::Returned(mut checked) => match checked.get("issues") {
+            Some(issues) => Err(vec![issue_texts(issues)]),
+            None => Ok(checked["value"].take()),
+        },
+        ParkedCallStep::HostCalls(_) => Err(vec!["a schema cannot call the context".to_owned()]),
+        ParkedCallStep::Failed(why) => Err(vec![why.message]),
     }
 }
 

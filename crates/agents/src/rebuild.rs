@@ -8,9 +8,9 @@ use crate::program::ScriptProgram;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_engine::flow::{FlowError, fingerprint};
-use tandem_engine::session::{ProgramStep, Resume};
+use tandem_engine::session::{ProgramStep, Resume, SEGMENT_MEMBERS};
 use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart};
-use tandem_record::{Recorded, Timestamp};
+use tandem_record::{Object, Recorded, Timestamp};
 use tandem_runtime::conversation::{FlowProgram, RebuildError};
 use tandem_script::ScriptLimits;
 
@@ -33,7 +33,7 @@ pub(crate) fn rebuild(
     let mut replay = Replay {
         program,
         next: Some(step),
-        inbound: start.context.get("inbound").cloned(),
+        context: first_segment(start),
         step: 0,
     };
     for record in &journal[1..] {
@@ -46,12 +46,21 @@ pub(crate) fn rebuild(
     Ok(replay.program)
 }
 
+/// What the turn that started the run set.
+fn first_segment(start: &FlowRunStart) -> Object {
+    let members = SEGMENT_MEMBERS.iter();
+    let members = members.filter_map(|name| start.context.get_key_value(*name));
+    members
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
 struct Replay {
     program: ScriptProgram,
     /// What the code did, while no record says so; `None` while it waits at a recorded effect.
     next: Option<ProgramStep>,
-    /// The message of the turn.
-    inbound: Option<Value>,
+    /// The members of `ctx` that the turn set.
+    context: Object,
     /// Of the next effect.
     step: u32,
 }
@@ -60,8 +69,8 @@ impl Replay {
     fn follow(&mut self, record: &FlowRecord, now: Timestamp) -> Result<(), RebuildError> {
         match record {
             FlowRecord::Started(_) => Err(unusable("holds a second start")),
-            FlowRecord::Segment { inbound, .. } => {
-                self.inbound = inbound.clone();
+            FlowRecord::Segment { context, .. } => {
+                self.context.clone_from(context);
                 Ok(())
             }
             FlowRecord::Effect {
@@ -128,7 +137,7 @@ impl Replay {
     }
 
     fn resume(&mut self, with: Resume, now: Timestamp) {
-        let step = self.program.resume(with, self.inbound.as_ref(), now);
+        let step = self.program.resume(with, &self.context, now);
         self.next = Some(step);
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tandem_access::{Decider, Identity, Scope, may_decide, may_decide_by_link};
 use tandem_record::{
     Actor, DecisionAuthorization, DecisionPolicy, Denial, InterruptId, NodeId, Partition,
-    Principal, Reply, RunId, RunStatus, Vote,
+    Principal, Reply, RunId, RunStatus, SessionId, Vote,
 };
 use tandem_runtime::{AccessCheck, CommandOutcome, InterruptRow, ProposedAnswer, Refusal, Runtime};
 
@@ -36,14 +36,24 @@ pub struct SubmittedAnswer {
 
 /// An accepted answer: the question is decided, or a vote is counted.
 pub struct AcceptedAnswer {
-    pub run: RunId,
+    pub asked_by: AskedBy,
     pub interrupt: InterruptId,
-    pub node: NodeId,
     pub kind: String,
     /// `None` while votes are missing.
     pub outcome: Option<String>,
     pub votes: Vec<Vote>,
-    pub status: RunStatus,
+}
+
+/// Who asked a question.
+pub enum AskedBy {
+    Run {
+        run: RunId,
+        node: NodeId,
+        /// After the answer.
+        status: RunStatus,
+    },
+    /// A conversation, without a flow.
+    Session(SessionId),
 }
 
 impl AcceptedAnswer {
@@ -59,14 +69,13 @@ impl AcceptedAnswer {
         else {
             unreachable!("unexpected reply to an answer: {reply:?}");
         };
+        let run = run.clone();
         Self {
-            run: run.clone(),
+            asked_by: AskedBy::Run { run, node, status },
             interrupt,
-            node,
             kind,
             outcome,
             votes,
-            status,
         }
     }
 }

@@ -54,7 +54,7 @@ pub use bulk_cancel::BulkCancelResult;
 pub use caller_shares::{CallerShares, ShareLimits, ShareRefused, ShareScope};
 pub use control::{CancelledRun, DeliveredEvent, ExternalEvent, PausedRun, ResumedRun};
 pub use create_run::CreateRun;
-pub use decide::{AcceptedAnswer, AnswerTarget, SubmittedAnswer};
+pub use decide::{AcceptedAnswer, AnswerTarget, AskedBy, SubmittedAnswer};
 pub use delegations::Delegate;
 pub use error::{AppError, ForbiddenReason, InvalidField, ResourceKind, TenantResource};
 pub use fair_shares::{FairShares, HeldShare};

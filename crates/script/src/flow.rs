@@ -84,9 +84,12 @@ impl FlowInstance {
         let mut realm = Realm::new(set, limits, start.surroundings)?;
         realm.renew_cpu(limits.load_cpu_ms);
         realm.enter(|scope| {
-            let run = find_flow(scope, start.flow_id)?;
+            let (run, registered) = find_flow(scope, start.flow_id)?;
             let context = json_text(start.context)?;
-            Ok(scope.driver("start")?.call::<_, ()>((run, context))?)
+            let begun = scope
+                .driver("start")?
+                .call::<_, ()>((run, context, registered));
+            Ok(begun?)
         })?;
         realm.renew_cpu(limits.cpu_ms);
         Ok(Self {
@@ -174,6 +177,20 @@ impl FlowInstance {
     /// Validates with the Standard Schema inside the parked effect. Gives `{value}` or `{issues}`.
     pub fn validate_parked(&mut self, path: &str, value: &Value) -> ParkedCallStep {
         self.parked_call(|scope, call| scope.begin_validation(call, (Root::Parked, path), value))
+    }
+
+    /// Validates the input of the flow with the Standard Schema it is registered with. Gives `{value}` or
+    /// `{issues}`; `None` when its schema is not code.
+    pub fn validate_input(&mut self, input: &Value) -> Option<ParkedCallStep> {
+        let mut has_schema = true;
+        let step = self.parked_call(|scope, call| {
+            has_schema = scope.validates(call, (Root::Registration, "/inputSchema"), input)?;
+            match has_schema {
+                true => Ok(()),
+                false => Err(ScriptFailure::new(FailureCode::Exception, "no schema").into()),
+            }
+        });
+        has_schema.then_some(step)
     }
 
     /// Answers a host call of the function that [`Self::call_parked_fn`] called.

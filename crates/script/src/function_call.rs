@@ -20,6 +20,8 @@ pub(crate) enum Root {
     Config,
     /// The effect at which the flow is parked.
     Parked,
+    /// The flow with its schemas.
+    Registration,
 }
 
 impl Root {
@@ -27,6 +29,7 @@ impl Root {
         match self {
             Self::Config => "config",
             Self::Parked => "parked",
+            Self::Registration => "registration",
         }
     }
 }
@@ -68,13 +71,23 @@ impl<'js> Scope<'js> {
         (root, path): (Root, &str),
         value: &Value,
     ) -> Result<(), Stop> {
-        let found: bool = self.driver("validate")?.call((
+        let found = self.validates(call, (root, path), value)?;
+        self.require(found, format!("there is no Standard Schema at '{path}'"))
+    }
+
+    /// Begins a validation; false when there is no Standard Schema at the path.
+    pub(crate) fn validates(
+        &self,
+        call: CallId,
+        (root, path): (Root, &str),
+        value: &Value,
+    ) -> Result<bool, Stop> {
+        Ok(self.driver("validate")?.call((
             call.0 as f64,
             root.as_str(),
             Value::from(segments(path)).to_string(),
             value.to_string(),
-        ))?;
-        self.require(found, format!("there is no Standard Schema at '{path}'"))
+        ))?)
     }
 
     fn require(&self, found: bool, message: String) -> Result<(), Stop> {

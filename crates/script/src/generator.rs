@@ -15,7 +15,11 @@ pub(crate) enum Moved {
     Did(FlowStep),
 }
 
-pub(crate) fn find_flow<'js>(scope: &Scope<'js>, flow_id: &str) -> Result<Function<'js>, Stop> {
+/// The function of a flow, and the flow as it is registered.
+pub(crate) fn find_flow<'js>(
+    scope: &Scope<'js>,
+    flow_id: &str,
+) -> Result<(Function<'js>, JsValue<'js>), Stop> {
     let missing = || {
         let message = format!("the source has no flow '{flow_id}'");
         ScriptFailure::new(FailureCode::Exception, message)
@@ -32,9 +36,9 @@ pub(crate) fn find_flow<'js>(scope: &Scope<'js>, flow_id: &str) -> Result<Functi
     };
     let run = match value.as_object() {
         Some(registration) if !value.is_function() => registration.get("run")?,
-        _ => value,
+        _ => value.clone(),
     };
-    Ok(run.into_function().ok_or_else(missing)?)
+    Ok((run.into_function().ok_or_else(missing)?, value))
 }
 
 /// Looks at the result of the last resumption.

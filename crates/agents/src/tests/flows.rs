@@ -3,6 +3,7 @@
 use super::fixtures::*;
 use tandem_engine::flow::FlowError;
 use tandem_engine::session::{ProgramStep, Resume};
+use tandem_record::Object;
 use tandem_record::conversation::FlowFailure;
 use tandem_runtime::conversation::AgentHost;
 
@@ -60,7 +61,7 @@ fn uncaught_runtime_error_begins_with_its_own_code() {
         .start_program(&desk.flow_start("f"), NOW)
         .expect("a start");
     let thrown = Resume::Throw(FlowError::tool("timeout", "too slow"));
-    let failure = failure(program.resume(thrown, None, NOW));
+    let failure = failure(program.resume(thrown, &Object::new(), NOW));
     assert_eq!(
         (failure.code.as_str(), failure.message.as_str()),
         ("exception", "timeout: too slow")
@@ -111,12 +112,12 @@ fn misuse_is_a_failure() {
         .agents
         .start_program(&desk.flow_start("f"), NOW)
         .expect("a start");
-    failure(program.resume(Resume::Host(Ok(None)), None, NOW));
+    failure(program.resume(Resume::Host(Ok(None)), &Object::new(), NOW));
     assert!(matches!(
-        program.resume(Resume::Value(None), None, NOW),
+        program.resume(Resume::Value(None), &Object::new(), NOW),
         ProgramStep::Returned(_)
     ));
-    failure(program.resume(Resume::Value(None), None, NOW));
+    failure(program.resume(Resume::Value(None), &Object::new(), NOW));
     assert_eq!(program.close(), Vec::<serde_json::Value>::new());
 }
 
@@ -129,5 +130,8 @@ fn huge_result_is_a_limit() {
         .start_program(&desk.flow_start("f"), NOW)
         .expect("a start");
     let huge = Resume::Value(Some("x".repeat(300_000).into()));
-    assert_eq!(failure(program.resume(huge, None, NOW)).code, "flow_limit");
+    assert_eq!(
+        failure(program.resume(huge, &Object::new(), NOW)).code,
+        "flow_limit"
+    );
 }

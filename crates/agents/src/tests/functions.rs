@@ -152,6 +152,22 @@ async fn failure_keeps_what_was_done_before() {
     assert_eq!(outcome.kv, [("last".to_owned(), Some(json!("r")))]);
 }
 
+#[tokio::test]
+async fn changes_of_the_profile_are_collected_into_one() {
+    let desk = demo(
+        "commands: { c: { handler: async (ctx) => {
+           await ctx.resources.domainStore.updateUser({ displayName: 'Ada', preferences: { a: 1, b: 1 } });
+           await ctx.resources.domainStore.updateUser({ tags: ['vip'], preferences: { b: 2 } });
+         } } }",
+    );
+    let outcome = desk.call("commands.c.handler", Vec::new()).await;
+    let change = outcome.profile.expect("a change");
+    assert_eq!(change.display_name.as_deref(), Some("Ada"));
+    assert!(change.name_is_chosen);
+    assert_eq!(change.tags, Some(vec!["vip".to_owned()]));
+    assert_eq!(change.preferences, Some(json!({"a": 1, "b": 2})));
+}
+
 /// Calls of the context that are refused, and the code of the refusal.
 #[tokio::test]
 async fn bad_context_calls_are_thrown_into_the_function() {
@@ -164,7 +180,7 @@ async fn bad_context_calls_are_thrown_into_the_function() {
              noKey: () => ctx.session.kv.get(), numberKey: () => ctx.session.kv.get(7),
              noText: () => ctx.resources.transport.sendText('u1'), noMessage: () => ctx.resources.transport.sendMessage(),
              many: async () => { for (let i = 0; i < 200; i++) await ctx.say('x'); },
-             update: () => ctx.resources.domainStore.updateUser({}), fetch: () => ctx.http.fetch('https://example.org/'),
+             update: () => ctx.resources.domainStore.updateUser({ id: 'other' }), fetch: () => ctx.http.fetch('https://example.org/'),
              noUrl: () => ctx.http.fetch(), badUrl: () => ctx.http.fetch('/path'),
            };
            try { await calls[code](); return 'done'; } catch (e) { return e.code; }
@@ -181,7 +197,7 @@ async fn bad_context_calls_are_thrown_into_the_function() {
         ("noText", "bad_call"),
         ("noMessage", "bad_call"),
         ("many", "too_many_texts"),
-        ("update", "unknown_call"),
+        ("update", "bad_call"),
         ("fetch", "origin_not_allowed"),
         ("noUrl", "bad_call"),
         ("badUrl", "bad_call"),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tandem_engine::flow::{FlowEffect, FlowError, fingerprint};
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_record::conversation::{FlowRecord, FlowRunStart, TurnTrigger};
-use tandem_record::{Recorded, Seq, Timestamp};
+use tandem_record::{Object, Recorded, Seq, Timestamp};
 use tandem_runtime::conversation::{AgentHost, FlowProgram};
 
 /// Drives one run as the engine does: everything handed to the code is in the journal first.
@@ -19,7 +19,8 @@ pub(super) struct Drive<'a> {
     source: String,
     pub(super) journal: Vec<Recorded<FlowRecord>>,
     program: Box<dyn FlowProgram>,
-    inbound: Option<Value>,
+    /// Members of `ctx` that the turn set.
+    context: Object,
     keys: BTreeMap<String, Value>,
     steps: u32,
     now: Timestamp,
@@ -35,7 +36,7 @@ impl<'a> Drive<'a> {
             source: source.expect("a source").to_string(),
             journal: Vec::new(),
             program,
-            inbound: start.context.get("inbound").cloned(),
+            context: start.context.clone(),
             keys: BTreeMap::new(),
             steps: 0,
             now: NOW,
@@ -70,7 +71,7 @@ impl<'a> Drive<'a> {
             });
             step = self
                 .program
-                .resume(Resume::Host(answer), self.inbound.as_ref(), self.now);
+                .resume(Resume::Host(answer), &self.context, self.now);
         }
         if let ProgramStep::Yielded(effect) = &step {
             self.record(FlowRecord::Effect {
@@ -104,11 +105,12 @@ impl<'a> Drive<'a> {
         self.now = self.now.plus_ms(60_000);
         if let Some(text) = message {
             let inbound = (!text.is_empty()).then(|| json!({"messageId": text, "body": text}));
-            self.inbound = inbound.clone();
+            let members = [("inbound".to_owned(), json!(inbound))];
+            self.context = Object::from_iter(members);
             self.record(FlowRecord::Segment {
                 turn: 2,
                 trigger: TurnTrigger::Inbound,
-                inbound,
+                context: self.context.clone(),
             });
         }
         let (value, error) = match &with {
@@ -119,10 +121,8 @@ impl<'a> Drive<'a> {
         let step = self.steps - 1;
         let mut rebuilt = self.rebuilt();
         self.record(FlowRecord::Result { step, value, error });
-        let live = self
-            .program
-            .resume(with.clone(), self.inbound.as_ref(), self.now);
-        let again = rebuilt.resume(with, self.inbound.as_ref(), self.now);
+        let live = self.program.resume(with.clone(), &self.context, self.now);
+        let again = rebuilt.resume(with, &self.context, self.now);
         assert_eq!(again, live, "the rebuilt program does the same");
         self.settle(live)
     }

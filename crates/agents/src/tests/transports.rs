@@ -3,7 +3,7 @@
 use super::fixtures::*;
 use crate::LoopbackFaults;
 use tandem_record::EffectId;
-use tandem_record::conversation::SendRequest;
+use tandem_record::conversation::{Modality, SendRequest};
 use tandem_runtime::conversation::{AgentHost, SendError};
 
 async fn send(desk: &Desk, to: &str, text: &str, key: &str) -> Result<Option<String>, SendError> {
@@ -11,6 +11,7 @@ async fn send(desk: &Desk, to: &str, text: &str, key: &str) -> Result<Option<Str
         transport: "loopback".to_owned(),
         to: to.to_owned(),
         text: text.to_owned(),
+        modality: Modality::Text,
         attempts: 0,
     };
     let key = EffectId::from(key);
@@ -80,6 +81,7 @@ async fn unknown_transport_is_refused_for_good() {
         transport: "pigeon".to_owned(),
         to: "u1".to_owned(),
         text: "x".to_owned(),
+        modality: Modality::Text,
         attempts: 0,
     };
     let refused = desk

@@ -64,6 +64,13 @@ impl From<SessionRefusal> for Problem {
             SessionRefusal::InvalidInput(why) => Self::invalid("/input", why),
             SessionRefusal::FlowActive => conflict("flow_active"),
             SessionRefusal::NoFlow => Self::not_found("active flow"),
+            SessionRefusal::NotRetryable => conflict("conflict"),
+            SessionRefusal::Overloaded => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            }
+            SessionRefusal::NotAnApprover => Self::forbidden(message),
+            SessionRefusal::DraftNotFound => Self::not_found("held text"),
+            SessionRefusal::QuestionClosed => conflict("interrupt_already_resolved"),
         }
     }
 }

@@ -112,10 +112,10 @@ pub(super) async fn resolve(
     let answer: Answer = request.json()?;
     let target = AnswerTarget::Interrupt(InterruptId::from(id));
     let call = admin_call(&caller, &headers);
-    if let Some(question) = api.app.flow_question(&call, &target).await? {
+    if let Some(question) = api.app.conversation_question(&call, &target).await? {
         return respond(ticket, render_accepted, |idempotency| {
             let app = &api.app;
-            app.answer_flow_question(&call, question, answer.into(), idempotency)
+            app.answer_conversation(&call, question, answer.into(), idempotency)
         })
         .await;
     }

@@ -12,7 +12,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tandem_app::{AcceptedAnswer, AnswerTarget, SubmittedAnswer};
+use tandem_app::{AcceptedAnswer, AnswerTarget, AskedBy, SubmittedAnswer};
 use tandem_record::{NodeId, Principal, RunId, Vote};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
@@ -54,10 +54,10 @@ pub(super) async fn resolve_at_node(
         node: NodeId::from(node),
     };
     let call = admin_call(&caller, &headers);
-    if let Some(question) = api.app.flow_question(&call, &target).await? {
+    if let Some(question) = api.app.conversation_question(&call, &target).await? {
         return respond(ticket, render_accepted, |idempotency| {
             let app = &api.app;
-            app.answer_flow_question(&call, question, answer.into(), idempotency)
+            app.answer_conversation(&call, question, answer.into(), idempotency)
         })
         .await;
     }
@@ -80,27 +80,28 @@ impl From<Answer> for SubmittedAnswer {
 /// The response to an accepted answer.
 pub(super) fn render_accepted(accepted: &AcceptedAnswer) -> ApiResponse {
     let AcceptedAnswer {
-        run,
+        asked_by,
         interrupt,
-        node,
         kind,
         outcome,
         votes,
-        status,
     } = accepted;
-    let mut summary = json!({"interruptId": interrupt, "kind": kind, "nodeId": node});
+    let mut summary = json!({"interruptId": interrupt, "kind": kind});
+    let mut body = match asked_by {
+        AskedBy::Run { run, node, status } => {
+            summary["nodeId"] = json!(node);
+            json!({"runId": run, "nodeId": node, "status": status.as_str()})
+        }
+        AskedBy::Session(session) => json!({"sessionId": session}),
+    };
     if let Some(outcome) = outcome {
         summary["outcome"] = json!(outcome);
     }
     if !votes.is_empty() {
         summary["votes"] = votes.iter().map(render_vote).collect();
     }
-    ApiResponse::ok(json!({
-        "runId": run,
-        "nodeId": node,
-        "status": status.as_str(),
-        "interrupt": summary,
-    }))
+    body["interrupt"] = summary;
+    ApiResponse::ok(body)
 }
 
 fn render_vote(vote: &Vote) -> Value {

@@ -157,6 +157,7 @@ async fn test_key_gets_a_hint_for_a_live_run_and_other_tenants_get_404() {
                 t if t.contains("/interrupts/") => {
                     (path.clone(), json!({"resumeValue": {"action": "accept"}}))
                 }
+                t if t.ends_with("/divergence") => (path.clone(), json!({"action": "abort"})),
                 t if t.starts_with("/v1/host/tandem/runs") && method == "post" => (
                     path.clone(),
                     json!({"eventId": "e", "eventType": "t", "payload": {}}),

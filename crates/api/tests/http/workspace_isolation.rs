@@ -55,6 +55,10 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ("GET /v1/runs/{runId}/ancestry", Refused(true)),
     ("GET /v1/host/tandem/runs/{runId}/memory", Refused(true)),
     ("POST /v1/host/tandem/runs/{runId}/events", Refused(false)),
+    (
+        "POST /v1/host/tandem/runs/{runId}/divergence",
+        Refused(false),
+    ),
     ("POST /v1/runs/{runId}/interrupts/{nodeId}", Refused(false)),
     ("GET /v1/interrupts/{token}", Shared(LINK)),
     ("POST /v1/interrupts/{token}", Shared(LINK)),
@@ -94,6 +98,10 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ),
     (
         "POST /v1/host/tandem/sessions/{sessionId}/end",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/mode",
         Refused(false),
     ),
     (
@@ -230,6 +238,8 @@ fn body(operation: &str, other: &OtherWorkspace) -> Value {
         | "POST /v1/host/tandem/interrupts/{interruptId}:resolve" => {
             json!({"resumeValue": {"action": "accept"}})
         }
+        "POST /v1/host/tandem/runs/{runId}/divergence" => json!({"action": "abort"}),
+        "POST /v1/host/tandem/sessions/{sessionId}/mode" => json!({"agentMode": "off"}),
         "POST /v1/host/tandem/runs/{runId}/events" => {
             json!({"eventId": "e", "eventType": "t", "payload": {}})
         }

@@ -1,110 +1,193 @@
 //! Answers to questions of flows that come by the routes of runs and of the inbox. They are the same
 //! decisions as those by the routes of conversations, by the same rights (Z-203).
 
-use super::manage::{ResolveEscalation, ResolveTarget};
+use super::manage::{RESOLVE, ResolveEscalation, ResolveTarget};
 use super::rights::AdminCall;
 use crate::app::App;
-use crate::decide::{AcceptedAnswer, AnswerTarget, SubmittedAnswer};
+use crate::decide::{AcceptedAnswer, AnswerTarget, AskedBy, SubmittedAnswer};
 use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use serde_json::Value;
 use tandem_access::Scope;
-use tandem_record::conversation::{FlowPause, WaitFor};
-use tandem_record::{EscalationId, InterruptId, NodeId, RunId};
+use tandem_record::conversation::{AdminRequest, DraftDecision, FlowPause, WaitFor};
+use tandem_record::{EscalationId, InterruptId, NodeId, RunId, SessionId};
 use tandem_runtime::Refusal;
 use tandem_runtime::conversation::FlowRun;
 
-/// A question of a flow run.
-pub struct FlowQuestion {
-    run: RunId,
+const APPROVAL: &str = "approval";
+const CLARIFICATION: &str = "clarification";
+const ANSWER_FOR_USER: &str = "command.answer_for_user";
+
+/// A question of a conversation.
+pub struct ConversationQuestion {
     interrupt: InterruptId,
-    node: NodeId,
+    asked_by: Asker,
+}
+
+enum Asker {
+    /// A flow run, at one of its effects.
+    Flow(RunId, NodeId),
+    /// A session without a flow: an escalation or a held text.
+    Session(SessionId),
 }
 
 impl App {
-    /// The question of a flow that an answer is for; `None` when it belongs to a workflow run.
-    pub async fn flow_question(
+    /// The question of a conversation that an answer is for; `None` when it belongs to a workflow run.
+    pub async fn conversation_question(
         &self,
         call: &AdminCall<'_>,
         target: &AnswerTarget,
-    ) -> Result<Option<FlowQuestion>, AppError> {
+    ) -> Result<Option<ConversationQuestion>, AppError> {
         call.caller.require_scope(Scope::ApprovalsRespond)?;
-        let (run, node, interrupt) = match target {
+        let (run, node) = match target {
             AnswerTarget::Node { run, node } if run.is_flow_run() => {
                 self.find_run(call.caller, run).await?;
-                (run.clone(), node.clone(), None)
+                (run.clone(), node.clone())
             }
             AnswerTarget::Node { .. } => return Ok(None),
             AnswerTarget::Interrupt(id) => {
                 let row = self.find_interrupt(call.caller, id).await?;
-                let found = row.run_and_node();
-                let found = found.filter(|(run, _)| run.is_flow_run());
-                let Some((run, node)) = found else {
-                    return Ok(None);
+                let asked_by = match (row.run_and_node(), row.stream.session()) {
+                    (Some((run, node)), _) if run.is_flow_run() => Asker::Flow(run, node),
+                    (None, Some(session)) => Asker::Session(session),
+                    _ => return Ok(None),
                 };
-                (run, node, Some(id.clone()))
+                return Ok(Some(ConversationQuestion {
+                    interrupt: id.clone(),
+                    asked_by,
+                }));
             }
         };
-        let flow_run = self.flow_run(&run).await?;
-        let open = flow_run.open_questions();
-        let at_node = open.iter().find(|open| open.node == node);
-        let interrupt = interrupt.or_else(|| at_node.map(|open| open.interrupt.id.clone()));
-        let interrupt = interrupt.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
-        Ok(Some(FlowQuestion {
-            run,
-            interrupt,
-            node,
+        let open = self.flow_run(&run).await?.open_questions();
+        let at_node = open.into_iter().find(|open| open.node == node);
+        let at_node = at_node.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
+        Ok(Some(ConversationQuestion {
+            interrupt: at_node.interrupt.id,
+            asked_by: Asker::Flow(run, node),
         }))
     }
 
-    /// Answers a question of a flow.
-    pub async fn answer_flow_question(
+    /// Answers a question of a conversation.
+    pub async fn answer_conversation(
         &self,
         call: &AdminCall<'_>,
-        question: FlowQuestion,
+        question: ConversationQuestion,
         answer: SubmittedAnswer,
         idempotency: Idempotency<AcceptedAnswer>,
     ) -> Result<Completion<AcceptedAnswer>, AppError> {
-        let FlowQuestion {
-            run,
-            interrupt,
-            node,
-        } = question;
-        let flow_run = self.flow_run(&run).await?;
-        let open = flow_run.pause().filter(|p| *p.interrupt_id() == interrupt);
-        let escalation = match open {
-            Some(FlowPause::Wait {
+        let interrupt = question.interrupt;
+        let accepted = match question.asked_by {
+            Asker::Flow(run, node) => {
+                let (kind, outcome) = self.answer_flow(call, &run, &interrupt, &answer).await?;
+                let status = self.flow_run(&run).await?.status();
+                let asked_by = AskedBy::Run { run, node, status };
+                accepted(asked_by, interrupt, kind, outcome)
+            }
+            Asker::Session(session) => {
+                let outcome = self
+                    .answer_session(call, &session, &interrupt, &answer)
+                    .await?;
+                accepted(AskedBy::Session(session), interrupt, APPROVAL, outcome)
+            }
+        };
+        self.complete(idempotency, accepted).await
+    }
+
+    /// Answers the question a flow waits at. Returns its kind and the outcome.
+    async fn answer_flow(
+        &self,
+        call: &AdminCall<'_>,
+        run: &RunId,
+        interrupt: &InterruptId,
+        answer: &SubmittedAnswer,
+    ) -> Result<(&'static str, &'static str), AppError> {
+        let flow_run = self.flow_run(run).await?;
+        let open = flow_run.pause().filter(|p| p.interrupt_id() == interrupt);
+        let Some(pause) = open else {
+            let closed = flow_run.closed_question(interrupt);
+            let closed = closed.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
+            return Err(Refusal::AlreadyResolved(closed.clone()).into());
+        };
+        let digest = answer.digest.as_deref();
+        self.check_digest(call, interrupt, digest).await?;
+        match pause {
+            FlowPause::Wait {
                 wait_for: WaitFor::AdminResolution,
                 escalation_id: Some(escalation),
                 ..
-            }) => escalation.clone(),
-            // Nobody may answer for the user: a message of the user does.
-            Some(_) => return Err(AppError::NotAnswerable),
-            None => {
-                let closed = flow_run.closed_question(&interrupt);
-                let closed = closed.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
-                return Err(Refusal::AlreadyResolved(closed.clone()).into());
+            } => {
+                let decision = read_decision(&answer.value)?;
+                let outcome = outcome_of(&decision);
+                let target = ResolveTarget::Escalation(EscalationId::clone(escalation));
+                self.resolve(call, target, decision).await?;
+                Ok((APPROVAL, outcome))
             }
+            FlowPause::Ask { key, .. } => {
+                let value = given_answer(&answer.value, key)?;
+                self.answer_for_user(call, &flow_run, interrupt, value)
+                    .await?;
+                Ok((CLARIFICATION, "answered"))
+            }
+            FlowPause::Confirm { .. } => {
+                let value = given_answer(&answer.value, "confirm")?;
+                self.answer_for_user(call, &flow_run, interrupt, value)
+                    .await?;
+                Ok((CLARIFICATION, "answered"))
+            }
+            // Only the runtime ends these.
+            FlowPause::Wait { .. } | FlowPause::Workflow { .. } => Err(AppError::NotAnswerable),
+        }
+    }
+
+    /// Answers a question of the user on their behalf, which needs a right of its own.
+    async fn answer_for_user(
+        &self,
+        call: &AdminCall<'_>,
+        flow_run: &FlowRun,
+        interrupt: &InterruptId,
+        value: Value,
+    ) -> Result<(), AppError> {
+        let session = flow_run.start().and_then(|start| start.session_id.clone());
+        let session = session.ok_or(AppError::NotAnswerable)?;
+        let request = AdminRequest::AnswerForUser {
+            interrupt: interrupt.clone(),
+            value,
         };
-        self.check_digest(call, &interrupt, answer.digest.as_deref())
-            .await?;
+        self.act_and_wait(call, ANSWER_FOR_USER, &session, request)
+            .await
+    }
+
+    /// Decides an escalation that no flow waits for, or a held text. Returns the outcome.
+    async fn answer_session(
+        &self,
+        call: &AdminCall<'_>,
+        session: &SessionId,
+        interrupt: &InterruptId,
+        answer: &SubmittedAnswer,
+    ) -> Result<&'static str, AppError> {
+        let digest = answer.digest.as_deref();
+        self.check_digest(call, interrupt, digest).await?;
+        let current = self.find_session(call.caller, session).await?;
+        let escalation = EscalationId::new(interrupt.as_str());
         let decision = read_decision(&answer.value)?;
-        let outcome = match decision.approved {
-            true => "accepted",
-            false => "rejected",
+        let outcome = outcome_of(&decision);
+        if current.escalation(&escalation).is_some() {
+            let target = ResolveTarget::Escalation(escalation);
+            self.resolve(call, target, decision).await?;
+            return Ok(outcome);
+        }
+        let text = decision.action_data.as_ref().map(edited_text).transpose()?;
+        let decision = match (decision.approved, text) {
+            (false, _) => DraftDecision::Reject,
+            (true, None) => DraftDecision::Accept,
+            (true, Some(text)) => DraftDecision::Edit(text),
         };
-        let target = ResolveTarget::Escalation(EscalationId::clone(&escalation));
-        self.resolve(call, target, decision).await?;
-        let accepted = AcceptedAnswer {
-            status: self.flow_run(&run).await?.status(),
-            run,
-            interrupt,
-            node,
-            kind: "approval".to_owned(),
-            outcome: Some(outcome.to_owned()),
-            votes: Vec::new(),
+        let request = AdminRequest::DecideDraft {
+            draft: interrupt.clone(),
+            decision,
         };
-        self.complete(idempotency, accepted).await
+        self.act_and_wait(call, RESOLVE, session, request).await?;
+        Ok(outcome)
     }
 
     async fn flow_run(&self, run: &RunId) -> Result<FlowRun, AppError> {
@@ -158,4 +241,44 @@ fn read_decision(value: &Value) -> Result<ResolveEscalation, AppError> {
         action_data,
         resolved_by: text("decidedBy"),
     })
+}
+
+fn outcome_of(decision: &ResolveEscalation) -> &'static str {
+    match decision.approved {
+        true => "accepted",
+        false => "rejected",
+    }
+}
+
+/// The answer to one question of a clarification.
+fn given_answer(value: &Value, question: &str) -> Result<Value, AppError> {
+    let answers = value.get("answers").unwrap_or(value);
+    let given = answers.get(question).cloned();
+    given.ok_or_else(|| {
+        let path = format!("/resumeValue/answers/{question}");
+        AppError::invalid(&path, "is needed")
+    })
+}
+
+/// The text somebody writes instead of a held one.
+fn edited_text(edited: &Value) -> Result<String, AppError> {
+    let text = edited.as_str().or_else(|| edited["text"].as_str());
+    let text = text.filter(|text| !text.trim().is_empty());
+    text.map(str::to_owned)
+        .ok_or_else(|| AppError::invalid("/resumeValue/editedArtifactData/text", "must be a text"))
+}
+
+fn accepted(
+    asked_by: AskedBy,
+    interrupt: InterruptId,
+    kind: &str,
+    outcome: &str,
+) -> AcceptedAnswer {
+    AcceptedAnswer {
+        asked_by,
+        interrupt,
+        kind: kind.to_owned(),
+        outcome: Some(outcome.to_owned()),
+        votes: Vec::new(),
+    }
 }

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{
-    InboundMessage, OutboxIntent, SendRequest, SenderProfile, SessionEventBody as Body,
+    InboundMessage, Modality, OutboxIntent, SendRequest, SenderProfile, SessionEventBody as Body,
     SessionLedger,
 };
 use tandem_record::{AgentId, EffectId, MessageId, Object, Owner, SessionId, TenantId, Timestamp};
+use tandem_runtime::SubmitError;
 use tandem_runtime::conversation::{
-    AgentSpec, CallContext, NewMessage, ReceivedMessage, SenderRates,
+    AgentSpec, CallContext, MessageClaim, NewMessage, OVERLOADED, ReceivedMessage, SenderRates,
 };
 use tokio::time::Instant;
 
@@ -52,17 +53,28 @@ pub enum DeliveryStatus {
 
 pub struct DeliveredMessage {
     pub session: Option<SessionId>,
-    pub turn: Option<u64>,
+    pub turn_id: Option<String>,
     pub status: DeliveryStatus,
     /// What the turn sends to the sender, in order.
     pub outbound: Vec<OutboxIntent>,
 }
 
 impl DeliveredMessage {
+    /// The turn of a message. A session of somebody else is not named.
+    fn claimed(claim: &MessageClaim) -> Self {
+        let session = Some(claim.session_id.clone()).filter(|_| !claim.of_other_session);
+        Self {
+            session,
+            turn_id: Some(claim.session_id.turn_id(claim.turn)),
+            status: DeliveryStatus::Accepted,
+            outbound: Vec::new(),
+        }
+    }
+
     fn refused(status: DeliveryStatus) -> Self {
         Self {
             session: None,
-            turn: None,
+            turn_id: None,
             status,
             outbound: Vec::new(),
         }
@@ -160,31 +172,34 @@ impl App {
             },
         };
         let runtime = self.runtime_for(caller);
-        let received = runtime.receive_message(message).await;
-        let received = received.map_err(|error| submit_error(error, ResourceKind::Agent))?;
+        let received = match runtime.receive_message(message).await {
+            Err(SubmitError::Fault(fault)) if fault.code == OVERLOADED => {
+                return Ok(DeliveredMessage::refused(DeliveryStatus::Overloaded));
+            }
+            received => received.map_err(|error| submit_error(error, ResourceKind::Agent))?,
+        };
         match received {
-            ReceivedMessage::Duplicate { session, turn } => Ok(DeliveredMessage {
-                session: Some(session),
-                turn: Some(turn),
-                ..DeliveredMessage::refused(DeliveryStatus::Duplicate)
+            ReceivedMessage::Duplicate(claim) => Ok(DeliveredMessage {
+                status: DeliveryStatus::Duplicate,
+                ..DeliveredMessage::claimed(&claim)
             }),
-            ReceivedMessage::Accepted { session, turn } => {
+            ReceivedMessage::Accepted(claim) => {
                 let is_over = new.waits && {
                     let until = Instant::now() + TURN_WAIT;
-                    runtime.wait_for_turn(&session, turn, until).await?
+                    let (session, turn) = (&claim.session_id, claim.turn);
+                    runtime.wait_for_turn(session, turn, until).await?
                 };
                 let (status, outbound) = match is_over {
-                    true => {
-                        let sent = self.sent_by_turn(&session, turn, &new.from).await?;
-                        (DeliveryStatus::Processed, sent)
-                    }
+                    true => (
+                        DeliveryStatus::Processed,
+                        self.sent_by_turn(&claim, &new.from).await?,
+                    ),
                     false => (DeliveryStatus::Accepted, Vec::new()),
                 };
                 Ok(DeliveredMessage {
-                    session: Some(session),
-                    turn: Some(turn),
                     status,
                     outbound,
+                    ..DeliveredMessage::claimed(&claim)
                 })
             }
         }
@@ -192,14 +207,17 @@ impl App {
 
     async fn sent_by_turn(
         &self,
-        session: &SessionId,
-        turn: u64,
+        claim: &MessageClaim,
         to: &str,
     ) -> Result<Vec<OutboxIntent>, AppError> {
+        let turn = claim.turn;
         let events = self
             .runtime()
-            .newest_session_events(session, |event| {
-                let is_first = matches!(event.event.body, Body::MessageReceived { .. });
+            .newest_session_events(&claim.session_id, |event| {
+                let is_first = matches!(
+                    event.event.body,
+                    Body::MessageReceived { .. } | Body::TurnQueued { .. }
+                );
                 is_first && event.event.turn == Some(turn)
             })
             .await?;
@@ -239,6 +257,7 @@ impl App {
             transport: TRANSPORT.to_owned(),
             to: new.from.clone(),
             text,
+            modality: Modality::Text,
             attempts: 0,
         };
         let sent = conversations.agents().send(&message, &key, &context).await;

@@ -11,15 +11,15 @@ use serde_json::Value;
 use std::time::Duration;
 use tandem_access::Scope;
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, EscalationDecision, SessionCommand, SessionEventBody as Body,
-    SessionReply, SessionView, TurnCause,
+    AdminActor, AdminRequest, AgentMode, DivergenceAction, EscalationDecision, SessionCommand,
+    SessionEventBody as Body, SessionReply, SessionView, TurnCause,
 };
 use tandem_record::{EscalationId, FlowId, RunId, SessionId};
 use tandem_runtime::conversation::SessionRefusal;
 use tokio::time::Instant;
 
 const TURN_WAIT: Duration = Duration::from_secs(60);
-const RESOLVE: &str = "hitl.escalation.resolve";
+pub(super) const RESOLVE: &str = "hitl.escalation.resolve";
 const MANAGE_FLOWS: &str = "flow.manage";
 
 /// Which escalation is resolved (Z-151).
@@ -180,6 +180,61 @@ impl App {
             .await?;
         let ended = self.find_session(call.caller, &session).await?;
         self.complete(idempotency, ended.view()).await
+    }
+
+    /// Sets who writes to the user of a session.
+    pub async fn set_session_mode(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        mode: AgentMode,
+        idempotency: Idempotency<SessionView>,
+    ) -> Result<Completion<SessionView>, AppError> {
+        call.caller.require_scope(Scope::RunsCreate)?;
+        let request = AdminRequest::SetMode { mode };
+        self.act_and_wait(call, MANAGE_FLOWS, &session, request)
+            .await?;
+        let changed = self.find_session(call.caller, &session).await?;
+        self.complete(idempotency, changed.view()).await
+    }
+
+    /// Decides about a flow run whose code no longer fits its journal.
+    pub async fn settle_divergence(
+        &self,
+        call: &AdminCall<'_>,
+        run: RunId,
+        action: DivergenceAction,
+        idempotency: Idempotency<SessionView>,
+    ) -> Result<Completion<SessionView>, AppError> {
+        call.caller.require_scope(Scope::RunsCancel)?;
+        self.find_run(call.caller, &run).await?;
+        let flow_run = self.runtime().read_flow_run(&run).await?;
+        let start = flow_run.as_ref().and_then(|run| run.start());
+        let session = start.and_then(|start| start.session_id.clone());
+        let session = session.ok_or(AppError::NotFound(ResourceKind::Run))?;
+        let request = AdminRequest::SettleDivergence { run, action };
+        self.act_and_wait(call, MANAGE_FLOWS, &session, request)
+            .await?;
+        let changed = self.find_session(call.caller, &session).await?;
+        self.complete(idempotency, changed.view()).await
+    }
+
+    /// Checks a right, acts, and waits for the turn that follows.
+    pub(super) async fn act_and_wait(
+        &self,
+        call: &AdminCall<'_>,
+        action: &str,
+        session: &SessionId,
+        request: AdminRequest,
+    ) -> Result<(), AppError> {
+        let actor = self
+            .authorize_for_session(call, action, session, None)
+            .await?;
+        if let SessionReply::Accepted { turn } = self.act(call, session, actor, request).await? {
+            let until = Instant::now() + TURN_WAIT;
+            self.runtime().wait_for_turn(session, turn, until).await?;
+        }
+        Ok(())
     }
 
     /// Checks a right about one session the caller may see.

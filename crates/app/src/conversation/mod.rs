@@ -21,7 +21,7 @@ use crate::error::{AppError, ResourceKind};
 use tandem_runtime::{Fault, SubmitError};
 
 pub use agents::AgentView;
-pub use answer::FlowQuestion;
+pub use answer::ConversationQuestion;
 pub use escalations::{EscalationFound, EscalationQuery};
 pub use events::{SessionFollower, SessionUpdate};
 pub use inbound::{DeliveredMessage, DeliveryStatus, InboundLimits, NewInbound};

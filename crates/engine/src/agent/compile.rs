@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use tandem_schema::Budget;
 
 const MAX_SCHEDULES: usize = 1_000;
+const MAX_WORKFLOWS: usize = 500;
 const MAX_TRANSPORTS: usize = 50;
 const MAX_HTTP_ORIGINS: usize = 100;
 const DEFAULT_VOICE: &str = "alloy";
@@ -98,6 +99,8 @@ fn read(
         on_divergence: conduct::on_divergence(fields),
         redaction: conduct::redaction(fields),
         consent: conduct::consent(fields),
+        workflows: fields.texts("workflows", MAX_WORKFLOWS),
+        profile_tool: fields.flag("profileTool").unwrap_or_default(),
     };
     names::check(&spec, problems);
     Some(spec)

@@ -3,6 +3,7 @@
 use crate::object_reader::ObjectReader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use tandem_record::conversation::AgentMode;
 
 const DEFAULT_FALLBACK: &str = "Sorry, I hit an unexpected issue. Please try again in a moment.";
 const DEFAULT_RATE_LIMIT: &str =
@@ -26,17 +27,6 @@ pub enum Finalization {
     #[default]
     Buffered,
     Streaming,
-}
-
-/// Who writes to the user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentMode {
-    #[default]
-    Auto,
-    /// Every text of the agent waits for a person's approval.
-    DraftOnly,
-    Off,
 }
 
 /// What a message does that arrives during a classic model call.

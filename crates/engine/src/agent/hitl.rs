@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tandem_record::Object;
 
+const MAX_CONTEXT_MESSAGES: u64 = 200;
 const MAX_TARGETS: usize = 200;
 const MAX_ACTORS: usize = 200;
 const MAX_COMMANDS: usize = 200;
@@ -25,8 +26,20 @@ pub struct HitlSpec {
     pub human: HumanOffer,
     /// Words with which a user stops waiting for a person.
     pub user_cancel_keywords: Vec<String>,
+    /// What an escalation tells its reviewer; absent means nothing.
+    pub context: Option<EscalationContext>,
     /// Opening hours of the agent, as they were written.
     pub hours: Option<Object>,
+}
+
+/// What an escalation tells its reviewer besides its own fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EscalationContext {
+    /// The last messages.
+    pub messages: usize,
+    pub profile: bool,
+    /// What the user answered in the flow.
+    pub answers: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,9 +157,20 @@ pub(super) fn hitl(config: &ObjectReader<'_>, has_admins: bool) -> HitlSpec {
         takeover: takeover(&hitl.section("takeover"), &targets, has_admins),
         human: human(&hitl),
         user_cancel_keywords: keywords(&hitl, "userCancelKeywords").unwrap_or_default(),
+        context: context(&hitl),
         hours: config.json_object("hours"),
         targets,
     }
+}
+
+fn context(hitl: &ObjectReader<'_>) -> Option<EscalationContext> {
+    let settings = hitl.object("escalationContext")?;
+    let messages = settings.integer("messages", 0..=MAX_CONTEXT_MESSAGES);
+    Some(EscalationContext {
+        messages: messages.unwrap_or(10) as usize,
+        profile: settings.flag("profile").unwrap_or(true),
+        answers: settings.flag("answers").unwrap_or(true),
+    })
 }
 
 fn keywords(section: &ObjectReader<'_>, name: &str) -> Option<Vec<String>> {

@@ -3,6 +3,7 @@
 use crate::object_reader::ObjectReader;
 use serde::{Deserialize, Serialize};
 
+const MAX_TOKENS: u64 = 1_000_000_000_000;
 const HOUR_MS: u64 = 3_600_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub struct AgentLimits {
     pub max_effects_per_turn: u32,
     pub max_handoffs_per_turn: u32,
     pub max_journal_records: u32,
+    /// Tokens that the model calls of one session may use.
+    pub max_session_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +57,7 @@ pub(super) fn limits(config: &ObjectReader<'_>) -> AgentLimits {
         max_effects_per_turn: flow_number("maxEffectsPerTurn", 1..=10_000, 200),
         max_handoffs_per_turn: flow_number("maxHandoffsPerTurn", 0..=100, 8),
         max_journal_records: flow_number("maxJournalRecords", 10..=100_000, 10_000),
+        max_session_tokens: config.integer("maxSessionTokens", 1..=MAX_TOKENS),
     }
 }
 

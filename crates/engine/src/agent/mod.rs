@@ -10,6 +10,7 @@
 //! - [`AgentSpec::compile`] lists every problem with a JSON pointer, not only the first.
 
 mod admin_auth;
+mod builtin_tool;
 mod command;
 mod compile;
 mod conduct;
@@ -24,6 +25,7 @@ mod settings;
 mod tool;
 
 pub use admin_auth::{AdminAuthData, AdminAuthSpec, AdminChat, AdminToken};
+pub use builtin_tool::{BuiltinTool, TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN, builtin_tool};
 pub use command::{AgentCommands, CommandAccess, CommandSpec};
 pub use conduct::{
     AgentMode, AgentTexts, Consent, Finalization, HookFailurePolicy, Hooks, InboundWindow,
@@ -31,9 +33,9 @@ pub use conduct::{
 };
 pub use flows::{FlowSpec, FlowTool, LoadedFlow};
 pub use hitl::{
-    AsyncPending, AsyncPendingPolicy, ConfirmDefaults, ConfirmTimeoutBehavior, EscalationDefaults,
-    EscalationFallback, HitlSpec, HitlTarget, HumanOffer, TakeoverAdapter, TakeoverSpec,
-    UnrecognizedReply,
+    AsyncPending, AsyncPendingPolicy, ConfirmDefaults, ConfirmTimeoutBehavior, EscalationContext,
+    EscalationDefaults, EscalationFallback, HitlSpec, HitlTarget, HumanOffer, TakeoverAdapter,
+    TakeoverSpec, UnrecognizedReply,
 };
 pub use limits::{AgentLimits, AgentTimeouts, RetrySpec};
 pub use model::{AgentModel, ScriptSource};
@@ -99,6 +101,11 @@ pub struct AgentSpec {
     pub on_divergence: OnDivergence,
     pub redaction: TextRedaction,
     pub consent: Option<Consent>,
+    /// Workflows that its flows and its model may start; absent means all for flows, none for the
+    /// model.
+    pub workflows: Option<Vec<String>>,
+    /// The model is offered the tool `update_my_profile`.
+    pub profile_tool: bool,
 }
 
 #[cfg(test)]

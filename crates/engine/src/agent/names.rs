@@ -1,6 +1,6 @@
 //! Names in an agent's configuration: which are well formed, which are taken, which refer to nothing.
 
-use super::{AgentSpec, RouterFallback};
+use super::{AgentSpec, RouterFallback, TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN};
 use crate::definition::nearest;
 use crate::object_reader::{FieldProblems, ObjectReader};
 use crate::session::command_line::{ADMIN_COMMANDS, BUILTIN_COMMANDS, HELP};
@@ -12,9 +12,9 @@ pub(crate) const RESERVED_TOOLS: [&str; 7] = [
     "updateCurrentUserSchedule",
     "cancelCurrentUserSchedule",
     "listCurrentUserSchedules",
-    "talk_to_human",
-    "update_my_profile",
-    "workflow.run",
+    TALK_TO_HUMAN,
+    UPDATE_MY_PROFILE,
+    WORKFLOW_RUN,
 ];
 const MAX_NAME: usize = 128;
 

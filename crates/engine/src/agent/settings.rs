@@ -58,6 +58,9 @@ const AGENT: &[Setting] = &[
     value("redaction"),
     object("consent", &[value("stopKeywords"), value("startKeywords")]),
     object("hours", HOURS),
+    value("workflows"),
+    value("profileTool"),
+    value("maxSessionTokens"),
 ];
 
 const TOOL: &[Setting] = &[
@@ -109,7 +112,10 @@ const HITL: &[Setting] = &[
     value("humanMode"),
     value("offerHuman"),
     value("userCancelKeywords"),
+    object("escalationContext", ESCALATION_CONTEXT),
 ];
+
+const ESCALATION_CONTEXT: &[Setting] = &[value("messages"), value("profile"), value("answers")];
 
 const CONFIRM: &[Setting] = &[
     value("timeoutSeconds"),

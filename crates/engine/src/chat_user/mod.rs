@@ -9,7 +9,6 @@
 
 use crate::machine::{Decision, Machine};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -125,30 +124,6 @@ impl AgentUser {
     }
 }
 
-fn apply(profile: &mut ChatUser, change: &ProfileChange) {
-    if let Some(name) = &change.display_name {
-        profile.display_name.clone_from(name);
-        profile.name_is_chosen |= change.name_is_chosen;
-    }
-    if let Some(tags) = &change.tags {
-        profile.tags.clone_from(tags);
-    }
-    let Some(Value::Object(new)) = &change.preferences else {
-        return;
-    };
-    if !profile.preferences.is_object() {
-        profile.preferences = Value::Object(tandem_record::Object::new());
-    }
-    if let Value::Object(preferences) = &mut profile.preferences {
-        for (key, value) in new {
-            match value {
-                Value::Null => drop(preferences.remove(key)),
-                value => drop(preferences.insert(key.clone(), value.clone())),
-            }
-        }
-    }
-}
-
 impl Machine for AgentUser {
     type Event = ChatUserEvent;
     type Command = ChatUserCommand;
@@ -192,7 +167,7 @@ impl Machine for AgentUser {
             }
             ChatUserEvent::ProfileChanged(change) => {
                 if let Some(contact) = &mut known.contact {
-                    apply(&mut contact.user, change);
+                    change.apply_to(&mut contact.user);
                 }
             }
             ChatUserEvent::SessionOpened { session_id } => known.session = Some(session_id.clone()),

@@ -18,6 +18,7 @@ fn contact(name: &str) -> Box<FirstContact> {
             name_is_chosen: false,
             tags: Vec::new(),
             preferences: json!({}),
+            consent: None,
         },
         agent_id: agent,
         owner: Owner {

@@ -94,7 +94,7 @@ impl Journal {
         let segment = FlowRecord::Segment {
             turn: 2,
             trigger: TurnTrigger::Inbound,
-            inbound: None,
+            context: tandem_record::Object::new(),
         };
         self.append([resumed, segment, result(step, Some(value))])
     }
@@ -169,6 +169,7 @@ fn asking(step: u32) -> FlowPause {
         interrupt_id: interrupt(step),
         key: "amount".to_owned(),
         asked_at: NOW,
+        reminded: 0,
     }
 }
 
@@ -179,6 +180,7 @@ fn confirming(step: u32) -> FlowPause {
         deadline: NOW.plus_ms(300_000),
         asked: Seq(4),
         asked_at: NOW,
+        reminded: 0,
     }
 }
 

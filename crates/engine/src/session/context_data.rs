@@ -1,6 +1,7 @@
 //! What code sees of a session: `ctx.user`, `ctx.session`, `ctx.inbound`, and the reserved keys.
 
-use super::state::{ChatSession, Turn};
+use super::state::ChatSession;
+use super::turn_state::Turn;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::Object;
@@ -8,6 +9,16 @@ use tandem_record::conversation::{FlowPause, InboundMessage};
 
 /// Keys the host writes. Code may read them.
 pub const RESERVED_PREFIX: &str = "__zupa.";
+
+/// Members of a flow's `ctx` that a turn sets anew.
+pub const SEGMENT_MEMBERS: [&str; 6] = [
+    "inbound",
+    "turnId",
+    "requestId",
+    "trigger",
+    "answers",
+    "lastInterrupt",
+];
 
 /// A message as code sees it.
 pub fn inbound(message: &InboundMessage) -> Value {
@@ -30,23 +41,42 @@ pub fn inbound(message: &InboundMessage) -> Value {
 }
 
 impl ChatSession {
-    /// What does not change while a flow runs.
-    pub(super) fn flow_context(&self, turn: &Turn) -> Object {
+    /// What a flow sees from its beginning.
+    pub(super) fn flow_context(&self, turn: &Turn, attempt: u32) -> Object {
         let mut context = self.code_context();
-        if let Some(message) = turn.cause.message() {
-            context.insert("inbound".to_owned(), inbound(message));
+        context.extend(self.segment_context(turn));
+        context.insert("attempt".to_owned(), json!(attempt));
+        context
+    }
+
+    /// The members of `ctx` that change with the turn that goes on with a flow: [`SEGMENT_MEMBERS`].
+    pub(super) fn segment_context(&self, turn: &Turn) -> Object {
+        let mut context = Object::new();
+        let mut put = |name: &str, value: Value| context.insert(name.to_owned(), value);
+        put("inbound", turn.inbound().unwrap_or_default());
+        put("turnId", json!(self.turn_id(turn.number)));
+        put("requestId", json!(self.request_id(turn.number)));
+        put("trigger", json!(turn.trigger()));
+        let flow = self.flow.as_ref();
+        put("answers", flow.map_or(json!({}), |f| json!(f.answers)));
+        if let Some(last) = flow.and_then(|flow| flow.last_interrupt.clone()) {
+            put("lastInterrupt", last);
         }
-        context.insert("turnId".to_owned(), json!(self.turn_id(turn.number)));
-        context.insert("requestId".to_owned(), json!(self.request_id(turn.number)));
         context
     }
 
     /// What a function sees that the turn under way calls.
     pub fn turn_context(&self) -> Object {
-        match &self.turn {
-            Some(turn) => self.flow_context(turn),
-            None => self.code_context(),
+        let mut context = self.code_context();
+        if let Some(turn) = &self.turn {
+            context.extend(
+                turn.inbound()
+                    .map(|inbound| ("inbound".to_owned(), inbound)),
+            );
+            context.insert("turnId".to_owned(), json!(self.turn_id(turn.number)));
+            context.insert("requestId".to_owned(), json!(self.request_id(turn.number)));
         }
+        context
     }
 
     /// What every function of the agent sees.
@@ -66,6 +96,11 @@ impl ChatSession {
             Value::Object(fields) => fields,
             _ => Object::new(),
         }
+    }
+
+    /// The public id of one of the session's events.
+    pub fn event_id(&self, seq: tandem_record::Seq) -> String {
+        format!("evt-{}-{seq}", self.id())
     }
 
     /// All keys of the session, those of the host included.
@@ -115,6 +150,9 @@ impl ChatSession {
         }
         if let Some(escalation) = self.attached_escalation() {
             put("hitl.escalationId", json!(escalation.id));
+        }
+        if let Some(last) = self.last_hitl {
+            put("hitl.lastEventId", json!(self.event_id(last)));
         }
         keys
     }

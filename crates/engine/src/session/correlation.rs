@@ -16,7 +16,8 @@ impl Draft<'_> {
             Body::TurnStarted { .. } => session.waiting.front().map(|waiting| waiting.number),
             _ => {
                 let under_way = session.turn.as_ref().map(|turn| turn.number);
-                self.delivered_turn.or(under_way).or(last)
+                let known = self.delivered_turn.or(under_way);
+                known.or(self.caused_turn).or(last)
             }
         }
     }
@@ -38,11 +39,8 @@ impl Draft<'_> {
             | Body::EscalationDetached { escalation_id } => of_escalation(escalation_id),
             _ => None,
         };
-        let active = session.flow.as_ref().map(|flow| FlowRef {
-            flow_id: flow.flow.clone(),
-            flow_run_id: flow.run.clone(),
-        });
-        named.or(active)
+        let active = session.flow.as_ref();
+        named.or_else(|| active.map(super::ActiveFlow::reference))
     }
 
     /// The event that led to another one: the message of a turn, else the first event of the decision.

@@ -1,12 +1,12 @@
 //! Which rule answers which command.
 
-use super::draft::{Draft, SessionContext, SessionDecision, SessionNeed, continue_id};
+use super::draft::{Draft, DraftStop, SessionContext, SessionDecision, SessionNeed};
 use super::state::ChatSession;
+use tandem_record::EscalationId;
 use tandem_record::conversation::{
-    AdminRequest, ClosedEscalation, CodeOutcome, InboundMessage, SessionCommand, SessionEnd,
-    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, WorkOutcome,
+    AdminActor, AdminRequest, ClosedEscalation, InboundMessage, SessionCommand, SessionEnd,
+    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, TurnCause,
 };
-use tandem_record::{EffectId, EscalationId};
 
 /// Why a command is not carried out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -27,8 +27,18 @@ pub enum SessionRefusal {
     InvalidInput(String),
     #[error("another flow is active")]
     FlowActive,
-    #[error("no flow is active")]
+    #[error("there is no such flow run, or none is active")]
     NoFlow,
+    #[error("the run was not waiting when it diverged; restart or abort it")]
+    NotRetryable,
+    #[error("too many messages wait")]
+    Overloaded,
+    #[error("another person must decide this")]
+    NotAnApprover,
+    #[error("there is no such text to decide about")]
+    DraftNotFound,
+    #[error("this question is not open")]
+    QuestionClosed,
 }
 
 /// A decision that could not be made.
@@ -52,130 +62,183 @@ impl From<SessionRefusal> for SessionUndecided {
 
 type Decided = Result<SessionDecision, SessionUndecided>;
 
+/// Why one draft of a decision is not the decision.
+enum Stopped {
+    Refused(SessionRefusal),
+    Draft(DraftStop),
+}
+
+impl From<SessionRefusal> for Stopped {
+    fn from(refusal: SessionRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<DraftStop> for Stopped {
+    fn from(stop: DraftStop) -> Self {
+        Self::Draft(stop)
+    }
+}
+
+/// Turns that may wait. A message beyond them is refused and may be delivered again later.
+const MAX_WAITING: usize = 1_000;
+
 /// Starts a session with its first message.
 pub fn start(start: SessionStart, message: InboundMessage, cx: &SessionContext<'_>) -> Decided {
     let session = ChatSession::new(start.clone(), cx.now);
     let first = Body::SessionStarted(Box::new(start));
-    accept(Draft::begin(session, first, cx), message)
+    let mut draft = Draft::begin(session, first, cx);
+    let turn = draft.accept(message);
+    let decided = draft.into_decision(SessionReply::Accepted { turn });
+    undecided(decided.map_err(Stopped::Draft))
+}
+
+/// Begins a session without a message: a workflow or a schedule addresses the user first.
+pub fn open(start: SessionStart, cx: &SessionContext<'_>) -> Decided {
+    let session = ChatSession::new(start.clone(), cx.now);
+    let draft = Draft::begin(session, Body::SessionStarted(Box::new(start)), cx);
+    undecided(
+        draft
+            .into_decision(SessionReply::Done)
+            .map_err(Stopped::Draft),
+    )
 }
 
 pub fn decide(session: &ChatSession, command: &SessionCommand, cx: &SessionContext<'_>) -> Decided {
-    let mut draft = Draft::new(session.clone(), cx);
-    match command {
+    match attempt(Draft::new(session.clone(), cx), command) {
+        // Nothing of the first draft is kept: the run is left where it waits.
+        Err(Stopped::Draft(DraftStop::Diverged(found))) => {
+            let mut draft = Draft::new(session.clone(), cx);
+            draft.divergence = Some(found);
+            undecided(attempt(draft, command))
+        }
+        decided => undecided(decided),
+    }
+}
+
+fn undecided(decided: Result<SessionDecision, Stopped>) -> Decided {
+    decided.map_err(|stopped| match stopped {
+        Stopped::Refused(refusal) => SessionUndecided::Refused(refusal),
+        Stopped::Draft(DraftStop::Needs(need)) => SessionUndecided::Needs(need),
+        // A draft that knows of a divergence does not resume that program again.
+        Stopped::Draft(DraftStop::Diverged(found)) => {
+            SessionUndecided::Needs(SessionNeed::Program(found.run))
+        }
+    })
+}
+
+fn attempt(mut draft: Draft<'_>, command: &SessionCommand) -> Result<SessionDecision, Stopped> {
+    let reply = match command {
         // The session exists: this is another message of it.
         SessionCommand::Start { message, .. } | SessionCommand::Receive { message } => {
-            if session.ended.is_some() {
-                return Err(SessionRefusal::Ended.into());
-            }
-            // A deadline that has passed comes before a message that arrives now.
-            draft.fire_due();
-            accept(draft, (**message).clone())
+            draft.admit_message()?;
+            let turn = draft.accept((**message).clone());
+            SessionReply::Accepted { turn }
+        }
+        // It exists already.
+        SessionCommand::Open { .. } => SessionReply::Done,
+        SessionCommand::RunCommand {
+            message,
+            transport,
+            target,
+        } => {
+            draft.admit_message()?;
+            draft.emit(Body::TurnQueued {
+                cause: TurnCause::AdminCommand {
+                    message: message.clone(),
+                    transport: transport.clone(),
+                    target: target.clone(),
+                },
+            });
+            let turn = draft.session.last_turn;
+            SessionReply::Accepted { turn }
         }
         SessionCommand::FinishWork { effect, outcome } => {
             draft.finish_work(effect, outcome);
-            Ok(draft.into_decision(SessionReply::Done)?)
+            SessionReply::Done
         }
         SessionCommand::FireTimer(timer) => {
-            if session.ended.is_none() {
+            if draft.session.ended.is_none() {
                 draft.fire(timer);
             }
-            Ok(draft.into_decision(SessionReply::Done)?)
+            SessionReply::Done
         }
-        SessionCommand::Act { actor, request } => {
-            draft.actor = Some(actor.clone());
-            let reply = match request {
-                AdminRequest::Resolve {
-                    escalation,
-                    decision,
-                } => draft.resolve(escalation.as_ref(), decision)?,
-                AdminRequest::StartFlow { flow_id, input } => {
-                    draft.queue_flow_start(flow_id, input.clone())?
-                }
-                AdminRequest::AbortFlow => draft.abort_flow()?,
-                AdminRequest::EndSession => {
-                    if session.ended.is_none() {
-                        draft.end_session(SessionEnd::Api);
-                    }
-                    SessionReply::Done
-                }
-            };
-            Ok(draft.into_decision(reply)?)
+        SessionCommand::Act { actor, request } => draft.act(actor, request)?,
+        SessionCommand::WorkflowFinished { interrupt, result } => {
+            draft.note_workflow_end(interrupt, result);
+            SessionReply::Done
+        }
+        SessionCommand::StartFlow {
+            flow_id,
+            input,
+            parent,
+            on_active,
+        } => {
+            draft.fire_due();
+            draft.start_for_workflow(flow_id, input.clone(), parent, *on_active)?
+        }
+        SessionCommand::CancelFlow { parent } => {
+            draft.cancel_flow_of(parent);
+            SessionReply::Done
         }
         SessionCommand::RecordAuthorization(decision) => {
             draft.actor = decision.actor.clone();
             draft.emit(Body::AuthorizationDecided(decision.clone()));
-            Ok(draft.into_decision(SessionReply::Done)?)
+            SessionReply::Done
         }
-    }
-}
-
-fn accept(mut draft: Draft<'_>, message: InboundMessage) -> Decided {
-    draft.emit(Body::MessageReceived {
-        message: Box::new(message),
-    });
-    let turn = draft.session.last_turn;
-    Ok(draft.into_decision(SessionReply::Accepted { turn })?)
+    };
+    Ok(draft.into_decision(reply)?)
 }
 
 impl Draft<'_> {
-    fn finish_work(&mut self, effect: &EffectId, outcome: &WorkOutcome) {
-        match outcome {
-            WorkOutcome::Continue => self.start_next_turn(effect),
-            WorkOutcome::Sent(result) => self.finish_send(effect, result),
-            WorkOutcome::Code(done) if self.session.reporting.as_ref() == Some(effect) => {
-                self.finish_report(effect, done);
+    fn act(
+        &mut self,
+        actor: &AdminActor,
+        request: &AdminRequest,
+    ) -> Result<SessionReply, SessionRefusal> {
+        // A deadline that has passed comes before a decision that arrives now.
+        self.fire_due();
+        self.actor = Some(actor.clone());
+        match request {
+            AdminRequest::Resolve {
+                escalation,
+                decision,
+            } => self.resolve(escalation.as_ref(), decision),
+            AdminRequest::StartFlow { flow_id, input } => {
+                self.queue_flow_start(flow_id, input.clone())
             }
-            _ => self.finish_turn_work(effect, outcome),
+            AdminRequest::AbortFlow => self.abort_flow(),
+            AdminRequest::EndSession => {
+                if self.session.ended.is_none() {
+                    self.end_session(SessionEnd::Api);
+                }
+                Ok(SessionReply::Done)
+            }
+            AdminRequest::SetMode { mode } => {
+                if self.session.ended.is_some() {
+                    return Err(SessionRefusal::Ended);
+                }
+                self.emit(Body::ModeChanged { mode: *mode });
+                Ok(SessionReply::Done)
+            }
+            AdminRequest::DecideDraft { draft, decision } => self.decide_draft(draft, decision),
+            AdminRequest::SettleDivergence { run, action } => self.settle_divergence(run, *action),
+            AdminRequest::AnswerForUser { interrupt, value } => {
+                self.queue_answer(interrupt, value.clone())
+            }
         }
     }
 
-    fn start_next_turn(&mut self, effect: &EffectId) {
-        let next = self.session.waiting.front();
-        let is_due = next.is_some_and(|w| continue_id(&self.session, w.number) == *effect);
-        if self.session.turn.is_none() && self.session.ended.is_none() && is_due {
-            self.run_turn();
-        }
-    }
-
-    fn finish_turn_work(&mut self, effect: &EffectId, outcome: &WorkOutcome) {
-        let pending = self
-            .session
-            .turn
-            .as_ref()
-            .and_then(|turn| turn.pending.clone());
-        let Some(pending) = pending.filter(|work| work.effect_id == *effect) else {
-            return;
-        };
-        self.emit(Body::WorkFinished {
-            effect_id: effect.clone(),
-        });
+    fn admit_message(&mut self) -> Result<(), SessionRefusal> {
         if self.session.ended.is_some() {
-            // The session ended while the work was under way: nothing follows from it.
-            return;
+            return Err(SessionRefusal::Ended);
         }
-        if let WorkOutcome::Code(done) | WorkOutcome::Tool(done) = outcome {
-            self.apply_code(done);
+        if self.session.waiting.len() >= MAX_WAITING {
+            return Err(SessionRefusal::Overloaded);
         }
-        let next = self.use_outcome(&pending, outcome);
-        self.advance(next);
-    }
-
-    /// What a call of code did beside its result.
-    pub(super) fn apply_code(&mut self, done: &CodeOutcome) {
-        for (key, value) in &done.kv {
-            self.emit(Body::KvChanged {
-                key: key.clone(),
-                value: value.clone(),
-            });
-        }
-        for message in &done.side_messages {
-            self.send_side_message(&message.to, &message.text);
-        }
-        if done.end_session && self.session.turn.is_some() {
-            self.emit(Body::SessionEndRequested {
-                reason: SessionEnd::Agent,
-            });
-        }
+        // A deadline that has passed comes before a message that arrives now.
+        self.fire_due();
+        Ok(())
     }
 
     pub(super) fn fire(&mut self, timer: &SessionTimer) {
@@ -187,19 +250,29 @@ impl Draft<'_> {
             }
             SessionTimer::Interrupt { id } => self.queue_deadline(id),
             SessionTimer::Escalation { id } => self.time_out_escalation(id),
+            SessionTimer::Burst => self.close_burst(),
+            SessionTimer::Reminder { .. } => self.queue_reminder(timer),
+            SessionTimer::Approval { id } => self.queue_approval_deadline(id),
         }
     }
 
-    /// Queues what is due before anything else happens.
-    fn fire_due(&mut self) {
-        let due: Vec<SessionTimer> = self
-            .session
-            .required_timers()
-            .into_iter()
+    /// Whether the state has this timer and its time has come.
+    pub(super) fn is_due(&self, timer: &SessionTimer) -> bool {
+        let due = self.session.required_timers().get(timer).copied();
+        due.is_some_and(|due| due <= self.now)
+    }
+
+    /// Does what is due before anything else happens, in the order of the deadlines.
+    pub(super) fn fire_due(&mut self) {
+        if self.session.ended.is_some() {
+            return;
+        }
+        let timers = self.session.required_timers().into_iter();
+        let mut due: Vec<_> = timers
             .filter(|(timer, due)| *due <= self.now && *timer != SessionTimer::Idle)
-            .map(|(timer, _)| timer)
             .collect();
-        for timer in due {
+        due.sort_by_key(|(_, due)| *due);
+        for (timer, _) in due {
             self.fire(&timer);
         }
     }

@@ -4,6 +4,7 @@
 use super::program::Programs;
 use super::state::ChatSession;
 use crate::agent::AgentSpec;
+use serde_json::Value;
 use std::cell::RefCell;
 use tandem_record::conversation::{
     AdminActor, FlowRecord, FlowRef, RequestedWork, SessionEvent, SessionEventBody, SessionReply,
@@ -31,6 +32,8 @@ pub struct SessionDecision {
     /// Records for journals of flow runs, in order. A run that is new begins with
     /// [`FlowRecord::Started`].
     pub journal: Vec<(RunId, FlowRecord)>,
+    /// Outbox entries whose outcome nobody waits for any more.
+    pub dropped: Vec<EffectId>,
     pub reply: SessionReply,
     pub after: ChatSession,
 }
@@ -45,6 +48,15 @@ pub(super) struct Draft<'a> {
     pub(super) delivered_turn: Option<u64>,
     /// A flow run whose program has to be loaded; ends the draft without a decision.
     pub(super) needs_program: Option<RunId>,
+    /// A program did something else than its journal says; ends the draft without a decision.
+    pub(super) found_divergence: Option<Divergence>,
+    /// What an earlier draft of this decision found.
+    pub(super) divergence: Option<Divergence>,
+    /// The turn that events between turns are about: the one they cause, or the last one.
+    pub(super) caused_turn: Option<u64>,
+    /// Context calls of the active flow since its last effect.
+    pub(super) host_calls: u32,
+    dropped: Vec<EffectId>,
     events: Vec<Recorded<SessionEvent>>,
     work: Vec<(EffectId, SessionWork)>,
     journal: Vec<(RunId, FlowRecord)>,
@@ -60,6 +72,11 @@ impl<'a> Draft<'a> {
             actor: None,
             delivered_turn: None,
             needs_program: None,
+            found_divergence: None,
+            divergence: None,
+            caused_turn: None,
+            host_calls: 0,
+            dropped: Vec::new(),
             events: Vec::new(),
             work: Vec::new(),
             journal: Vec::new(),
@@ -96,19 +113,7 @@ impl<'a> Draft<'a> {
     /// Drafts an event that names another flow run than the active one.
     pub(super) fn emit_for(&mut self, flow: Option<FlowRef>, body: SessionEventBody) -> Seq {
         assert!(
-            self.session.ended.is_none()
-                || matches!(
-                    body,
-                    SessionEventBody::ResponseSent { .. }
-                        | SessionEventBody::ResponsePersisted { .. }
-                        | SessionEventBody::ResponseFailed { .. }
-                        | SessionEventBody::SendFailed { .. }
-                        | SessionEventBody::ResponseSuppressed { .. }
-                        | SessionEventBody::WorkRequested(_)
-                        | SessionEventBody::WorkFinished { .. }
-                        | SessionEventBody::KvChanged { .. }
-                        | SessionEventBody::AuthorizationDecided(_)
-                ),
+            self.session.ended.is_none() || may_follow_end(&body),
             "only deliveries follow the end of session {}",
             self.session.id()
         );
@@ -155,6 +160,14 @@ impl<'a> Draft<'a> {
         self.work.push((id, work));
     }
 
+    /// Nobody waits for the outcome of the turn's work any more.
+    pub(super) fn drop_pending_work(&mut self) {
+        let turn = self.session.turn.as_ref();
+        let pending = turn.and_then(|turn| turn.pending.as_ref());
+        self.dropped
+            .extend(pending.map(|work| work.effect_id.clone()));
+    }
+
     pub(super) fn record(&mut self, run: &RunId, record: FlowRecord) {
         self.journal.push((run.clone(), record));
     }
@@ -167,15 +180,19 @@ impl<'a> Draft<'a> {
     pub(super) fn into_decision(
         mut self,
         reply: SessionReply,
-    ) -> Result<SessionDecision, SessionNeed> {
+    ) -> Result<SessionDecision, DraftStop> {
+        if let Some(found) = self.found_divergence {
+            return Err(DraftStop::Diverged(found));
+        }
         if let Some(run) = self.needs_program {
-            return Err(SessionNeed::Program(run));
+            return Err(DraftStop::Needs(SessionNeed::Program(run)));
         }
         self.add_continue();
         Ok(SessionDecision {
             events: self.events,
             work: self.work,
             journal: self.journal,
+            dropped: self.dropped,
             reply,
             after: self.session,
         })
@@ -183,7 +200,7 @@ impl<'a> Draft<'a> {
 
     /// A turn that can start needs somebody to start it.
     fn add_continue(&mut self) {
-        if self.session.turn.is_some() {
+        if self.session.turn.is_some() || self.session.ended.is_some() {
             return;
         }
         let Some(next) = self.session.waiting.front() else {
@@ -192,6 +209,41 @@ impl<'a> Draft<'a> {
         let id = continue_id(&self.session, next.number);
         self.work.push((id, SessionWork::Continue));
     }
+}
+
+/// What may still happen to a session that has ended: deliveries, reports about them, audits.
+fn may_follow_end(body: &SessionEventBody) -> bool {
+    matches!(
+        body,
+        SessionEventBody::ResponseQueued { .. }
+            | SessionEventBody::ResponseSent { .. }
+            | SessionEventBody::ResponsePersisted { .. }
+            | SessionEventBody::ResponseFailed { .. }
+            | SessionEventBody::SendFailed { .. }
+            | SessionEventBody::ResponseSuppressed { .. }
+            | SessionEventBody::WorkRequested(_)
+            | SessionEventBody::WorkFinished { .. }
+            | SessionEventBody::KvChanged { .. }
+            | SessionEventBody::ProfileChanged(_)
+            | SessionEventBody::AuthorizationDecided(_)
+    )
+}
+
+/// Why a draft gives no decision.
+#[derive(Debug)]
+pub(super) enum DraftStop {
+    Needs(SessionNeed),
+    /// The decision is made again, knowing this.
+    Diverged(Divergence),
+}
+
+/// The code of a run no longer fits its journal.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Divergence {
+    pub(super) run: RunId,
+    pub(super) step: u32,
+    pub(super) expected: Value,
+    pub(super) actual: Value,
 }
 
 /// The outbox entry that starts a turn.

@@ -3,18 +3,21 @@
 //! Everything the code is handed is in its journal before the commit, so that running it again from
 //! the journal leads to the same place.
 
-use super::draft::Draft;
+use super::draft::{Divergence, Draft};
+use super::flow_state::client_id;
 use super::program::{ProgramStep, Resume};
 use super::turn::Next;
 use crate::flow::{FlowEffect, FlowError, fingerprint};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tandem_record::conversation::{
-    CandidateOrigin, FlowFailure, FlowOrigin, FlowRecord, FlowRef, FlowRunStart,
+    FlowFailure, FlowOrigin, FlowRecord, FlowRef, FlowRunStart, FlowStartRequest,
     SessionEventBody as Body,
 };
 use tandem_record::{FlowId, RunId};
 use tandem_schema::{MAX_WORK, Meter};
+
+const INVALID_INPUT: &str = "invalid_input";
 
 /// What an effect leads to.
 pub(super) enum Performed {
@@ -32,44 +35,74 @@ impl Draft<'_> {
         input: Option<Value>,
         origin: FlowOrigin,
     ) -> Option<Next> {
+        self.start_flow_as(FlowStartRequest {
+            flow: flow_id.clone(),
+            input,
+            origin,
+            parent: None,
+            attempt: 1,
+            preempts: false,
+        })
+    }
+
+    pub(super) fn start_flow_as(&mut self, request: FlowStartRequest) -> Option<Next> {
+        let FlowStartRequest {
+            flow: flow_id,
+            input,
+            origin,
+            parent,
+            attempt,
+            ..
+        } = request;
         let spec = self.cx.agent.flows.get(flow_id.as_str())?;
-        let run = self.next_flow_run();
-        let flow = FlowRef {
-            flow_id: flow_id.clone(),
-            flow_run_id: run.clone(),
-        };
-        if let Err(message) = self.check_flow_input(flow_id, input.as_ref()) {
-            let error = FlowFailure {
-                code: "invalid_input".to_owned(),
-                message,
-                details: None,
-            };
-            self.emit_for(Some(flow), Body::FlowFailed { error });
-            return None;
-        }
         let version = spec.version.clone().unwrap_or_default();
-        self.emit_for(
-            Some(flow),
-            Body::FlowStarted {
-                origin,
-                input: input.clone(),
-                version: version.clone(),
-            },
-        );
+        let run = self.next_flow_run();
         let start = FlowRunStart {
             run_id: run.clone(),
             agent_id: self.session.start.agent_id.clone(),
             flow_id: flow_id.clone(),
             session_id: Some(self.session.id().clone()),
             owner: self.session.start.owner.clone(),
-            version,
-            input,
+            version: version.clone(),
+            input: input.clone(),
             origin,
             seed: seed_of(&run),
-            context: self.session.flow_context(self.turn()),
+            context: self.session.flow_context(self.turn(), attempt),
         };
-        self.record(&run, FlowRecord::Started(Box::new(start.clone())));
+        let flow = FlowRef {
+            flow_id: flow_id.clone(),
+            flow_run_id: run.clone(),
+        };
+        if let Err(message) = self.check_flow_input(&flow_id, input.as_ref()) {
+            let error = FlowFailure {
+                code: INVALID_INPUT.to_owned(),
+                message,
+                details: None,
+            };
+            self.emit_for(Some(flow), Body::FlowFailed { error });
+            return None;
+        }
         let step = self.cx.programs.borrow_mut().start(&start, self.now);
+        if let ProgramStep::Failed(error) = &step
+            && error.code == INVALID_INPUT
+        {
+            // A schema that is code refused it.
+            let error = error.clone();
+            self.emit_for(Some(flow), Body::FlowFailed { error });
+            return None;
+        }
+        self.emit_for(
+            Some(flow),
+            Body::FlowStarted {
+                origin,
+                input,
+                version,
+                parent,
+                attempt,
+            },
+        );
+        self.host_calls = 0;
+        self.record(&run, FlowRecord::Started(Box::new(start)));
         Some(self.drive(step))
     }
 
@@ -104,6 +137,9 @@ impl Draft<'_> {
             return Next::Classic;
         };
         self.record_result(&run, step, &with);
+        if let Some(next) = self.leave_diverged() {
+            return next;
+        }
         match self.resume_program(&run, with) {
             Some(step) => self.drive(step),
             None => {
@@ -130,10 +166,9 @@ impl Draft<'_> {
 
     fn resume_program(&mut self, run: &RunId, with: Resume) -> Option<ProgramStep> {
         let turn = self.session.turn.as_ref();
-        let message = turn.and_then(|turn| turn.cause.message());
-        let inbound = message.map(super::context_data::inbound);
+        let context = turn.map(|turn| self.session.segment_context(turn));
         let mut programs = self.cx.programs.borrow_mut();
-        programs.resume(run, with, inbound.as_ref(), self.now)
+        programs.resume(run, with, &context.unwrap_or_default(), self.now)
     }
 
     fn drive(&mut self, mut step: ProgramStep) -> Next {
@@ -142,28 +177,29 @@ impl Draft<'_> {
                 return Next::DONE;
             };
             let run = flow.run.clone();
+            let may_go_on = matches!(step, ProgramStep::HostCall { .. } | ProgramStep::Yielded(_));
+            if let Some(limit) = self.broken_limit().filter(|_| may_go_on) {
+                return self.fail_flow(limit);
+            }
             let resume = match step {
                 ProgramStep::HostCall { name, args } => {
+                    self.host_calls += 1;
                     let answer = self.answer_host_call(&run, &name, &args);
                     self.note_host_call(&run, name, &args, &answer);
                     Resume::Host(answer)
                 }
-                ProgramStep::Yielded(effect) => {
-                    if let Some(limit) = self.broken_limit(&run) {
-                        return self.fail_flow(limit);
+                ProgramStep::Yielded(effect) => match self.perform(&run, effect) {
+                    Performed::Resume(with) => {
+                        let at = self.active_step().map_or(0, |(_, step)| step);
+                        self.record_result(&run, at, &with);
+                        with
                     }
-                    match self.perform(&run, effect) {
-                        Performed::Resume(with) => {
-                            let at = self.active_step().map_or(0, |(_, step)| step);
-                            self.record_result(&run, at, &with);
-                            with
-                        }
-                        Performed::Leave(next) => return next,
-                    }
-                }
+                    Performed::Leave(next) => return next,
+                },
                 ProgramStep::Returned(value) => {
                     let reason = value.get("reason").and_then(Value::as_str);
-                    self.end_flow(reason, false);
+                    let reason = reason.map(str::to_owned);
+                    self.finish_flow(reason.as_deref(), false, Some(value));
                     return Next::DONE;
                 }
                 ProgramStep::Failed(failure) => return self.fail_flow(failure),
@@ -171,7 +207,15 @@ impl Draft<'_> {
                     step,
                     expected,
                     actual,
-                } => return self.diverge_flow(step, expected, actual),
+                } => {
+                    self.found_divergence = Some(Divergence {
+                        run,
+                        step,
+                        expected,
+                        actual,
+                    });
+                    return Next::Wait;
+                }
             };
             step = match self.resume_program(&run, resume) {
                 Some(step) => step,
@@ -183,16 +227,14 @@ impl Draft<'_> {
         }
     }
 
-    fn broken_limit(&self, run: &RunId) -> Option<FlowFailure> {
+    fn broken_limit(&self) -> Option<FlowFailure> {
         let limits = &self.cx.agent.limits;
         let flow = self.session.flow.as_ref()?;
         let turn = self.turn();
         let message = if turn.flow_effects >= limits.max_effects_per_turn {
             let limit = limits.max_effects_per_turn;
             format!("the flow produced more than {limit} effects in one turn")
-        } else if flow.records as usize + self.drafted_records(run)
-            > limits.max_journal_records as usize
-        {
+        } else if flow.records + self.host_calls >= limits.max_journal_records {
             let limit = limits.max_journal_records;
             format!(
                 "the journal of the flow has more than {limit} records; hand off to a fresh run"
@@ -220,9 +262,11 @@ impl Draft<'_> {
         );
         let parsed = FlowEffect::parse(&value);
         let duplicate = self.duplicate_client_id(&value);
+        let host_calls = std::mem::take(&mut self.host_calls);
         self.emit(Body::FlowEffectStarted {
             step,
             effect: value,
+            host_calls,
         });
         match (parsed, duplicate) {
             (Err(bad), _) => Performed::Resume(Resume::Throw(bad.into())),
@@ -236,95 +280,9 @@ impl Draft<'_> {
 
     fn duplicate_client_id(&self, effect: &Value) -> Option<String> {
         let flow = self.session.flow.as_ref()?;
-        let id = effect.get("id")?.as_str()?;
+        let id = client_id(effect)?;
         let has = flow.client_ids.iter().any(|known| known == id);
         has.then(|| id.to_owned())
-    }
-
-    /// Ends the active flow run. Its open escalation stays open, but resumes nothing any more.
-    pub(super) fn end_flow(&mut self, reason: Option<&str>, cancelled: bool) {
-        let Some(flow) = self.session.flow.clone() else {
-            return;
-        };
-        for effect in self.cx.programs.borrow_mut().close(&flow.run) {
-            self.emit(Body::FlowEffectIgnored { effect });
-        }
-        self.leave_flow(&flow.run);
-        let reason = reason.map(str::to_owned);
-        self.record(
-            &flow.run,
-            FlowRecord::Ended {
-                reason: reason.clone(),
-                cancelled,
-            },
-        );
-        self.emit(Body::FlowEnded { reason });
-        self.replay_queue();
-    }
-
-    /// The code failed: the run ends, the user is told that something went wrong.
-    pub(super) fn fail_flow(&mut self, failure: FlowFailure) -> Next {
-        let Some(run) = self.session.flow.as_ref().map(|flow| flow.run.clone()) else {
-            return Next::DONE;
-        };
-        self.cx.programs.borrow_mut().close(&run);
-        self.leave_flow(&run);
-        self.record(
-            &run,
-            FlowRecord::Failed {
-                failure: failure.clone(),
-            },
-        );
-        self.emit(Body::FlowFailed { error: failure });
-        self.replay_queue();
-        let text = self.cx.agent.texts.fallback_reply.clone();
-        self.respond(&text, CandidateOrigin::Fallback, None)
-    }
-
-    /// The code no longer fits its journal. Nothing is performed; the run is no longer the session's
-    /// active flow and waits for an operator.
-    fn diverge_flow(&mut self, step: u32, expected: Value, actual: Value) -> Next {
-        let Some(flow) = self.session.flow.clone() else {
-            return Next::DONE;
-        };
-        self.leave_flow(&flow.run);
-        self.record(
-            &flow.run,
-            FlowRecord::Diverged {
-                step,
-                expected: expected.clone(),
-                actual: actual.clone(),
-            },
-        );
-        self.emit(Body::FlowDiverged {
-            step,
-            expected,
-            actual,
-            code_hash: flow.version,
-        });
-        self.replay_queue();
-        let text = self.cx.agent.texts.fallback_reply.clone();
-        self.respond(&text, CandidateOrigin::Fallback, None)
-    }
-
-    fn leave_flow(&mut self, run: &RunId) {
-        let open = self.session.escalations.values();
-        let of_run = open.filter(|e| e.is_open() && e.flow_run_id.as_ref() == Some(run));
-        let ids: Vec<_> = of_run.map(|e| e.id.clone()).collect();
-        for escalation_id in ids {
-            self.emit(Body::EscalationDetached { escalation_id });
-        }
-    }
-
-    /// Messages that were kept while a person was awaited get a turn each.
-    fn replay_queue(&mut self) {
-        for message in self.session.queued.clone() {
-            self.emit(Body::TurnQueued {
-                cause: tandem_record::conversation::TurnCause::QueueReplay {
-                    message: Box::new(message),
-                },
-            });
-        }
     }
 
     fn note_host_call(

@@ -7,8 +7,9 @@ use super::state::ChatSession;
 use super::turn::Next;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution, EscalationStatus,
-    FlowPause, ResumedBy, SessionEventBody as Body, SessionReply, TurnCause,
+    CandidateOrigin, ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution,
+    EscalationStatus, EscalationVote, FlowPause, FlowRef, ResumedBy, SessionEventBody as Body,
+    SessionReply, TurnCause,
 };
 use tandem_record::{EscalationId, InterruptId, RunId};
 
@@ -30,10 +31,18 @@ impl Draft<'_> {
                 Some(done) if repeats(done, decision, &actor_id) => {
                     Ok(SessionReply::Escalation(Box::new(escalation)))
                 }
+                None if self.session.ended.is_some() => Err(SessionRefusal::Ended),
                 _ => Err(SessionRefusal::AlreadyResolved(Box::new(closed(
                     &escalation,
                 )))),
             };
+        }
+        if !escalation.approvers.is_empty() && !escalation.approvers.contains(&actor_id) {
+            return Err(SessionRefusal::NotAnApprover);
+        }
+        self.check_approval_args(&escalation.id, decision.action_data.as_ref())?;
+        if decision.approved && self.vote(&escalation, decision, &actor_id)? {
+            return Ok(self.escalation_reply(&escalation.id));
         }
         let resolution = EscalationResolution {
             approved: decision.approved,
@@ -44,15 +53,70 @@ impl Draft<'_> {
             resolved_at: self.now,
             channel: actor.map(|actor| actor.channel).unwrap_or_default(),
         };
-        self.emit(Body::EscalationResolved {
-            escalation_id: escalation.id.clone(),
-            resolution,
-            detached: escalation.detached,
-        });
-        self.queue_delivery(&escalation.id);
-        let after = self.session.escalations.get(&escalation.id).cloned();
-        let after = after.expect("a resolved escalation stays known");
-        Ok(SessionReply::Escalation(Box::new(after)))
+        self.emit_about(
+            &escalation,
+            Body::EscalationResolved {
+                escalation_id: escalation.id.clone(),
+                resolution,
+                detached: escalation.detached,
+            },
+        );
+        if !self.queue_delivery(&escalation.id) && escalation.flow_run_id.is_none() {
+            self.tell_user(decision.message.as_deref());
+        }
+        Ok(self.escalation_reply(&escalation.id))
+    }
+
+    fn escalation_reply(&self, id: &EscalationId) -> SessionReply {
+        let after = self.session.escalations.get(id).cloned();
+        let after = after.expect("a decided escalation stays known");
+        SessionReply::Escalation(Box::new(after))
+    }
+
+    /// Counts an approval where several are needed. Says whether more are needed.
+    fn vote(
+        &mut self,
+        escalation: &EscalationRecord,
+        decision: &EscalationDecision,
+        actor: &str,
+    ) -> Result<bool, SessionRefusal> {
+        if escalation.required_approvals <= 1 {
+            return Ok(false);
+        }
+        if let Some(known) = escalation.votes.iter().find(|vote| vote.by == actor) {
+            let is_same =
+                known.message == decision.message && known.action_data == decision.action_data;
+            return match is_same {
+                true => Ok(true),
+                false => Err(SessionRefusal::NotAnApprover),
+            };
+        }
+        let vote = EscalationVote {
+            by: actor.to_owned(),
+            message: decision.message.clone(),
+            action_data: decision.action_data.clone(),
+            at: self.now,
+        };
+        let escalation_id = escalation.id.clone();
+        self.emit_about(
+            escalation,
+            Body::EscalationVoted {
+                escalation_id,
+                vote,
+            },
+        );
+        Ok(escalation.votes.len() as u32 + 1 < escalation.required_approvals)
+    }
+
+    /// Nobody waited for the decision but the user: they get the person's words, and an agent that
+    /// answers again what was kept meanwhile.
+    fn tell_user(&mut self, message: Option<&str>) {
+        if let Some(text) = message.filter(|text| !text.trim().is_empty()) {
+            let candidate = super::respond::plain(text, CandidateOrigin::Say);
+            let (to, author) = (self.session.start.address.clone(), self.human_author());
+            self.queue_text(&to, candidate, author);
+        }
+        self.replay_queue();
     }
 
     fn addressed_escalation(
@@ -78,33 +142,61 @@ impl Draft<'_> {
         }
     }
 
-    /// A flow that waits for the escalation gets a turn.
-    fn queue_delivery(&mut self, id: &EscalationId) {
-        if self.session.waits_for(id).is_some() {
+    /// Whoever waits for the escalation gets a turn, unless it is over for them already. Says whether
+    /// somebody waits.
+    fn queue_delivery(&mut self, id: &EscalationId) -> bool {
+        let interrupt = self.session.waits_for(id);
+        let waits = interrupt.is_some() || self.session.approval_of(id).is_some();
+        let is_over = self.session.has_turn(|cause| match cause {
+            TurnCause::Deadline { interrupt: of } => Some(of) == interrupt.as_ref(),
+            TurnCause::EscalationClosed { escalation } => escalation == id,
+            _ => false,
+        });
+        if waits && !is_over {
             self.emit(Body::TurnQueued {
                 cause: TurnCause::EscalationClosed {
                     escalation: id.clone(),
                 },
             });
         }
+        waits
+    }
+
+    /// Drafts an event about an escalation. It names the flow that opened it and, between turns, the
+    /// turn that follows from it.
+    fn emit_about(&mut self, escalation: &EscalationRecord, body: Body) {
+        let waits = self.session.waits_for(&escalation.id).is_some()
+            || self.session.approval_of(&escalation.id).is_some();
+        let (flow_id, flow_run_id) = (escalation.flow_id.clone(), escalation.flow_run_id.clone());
+        let flow = flow_id.zip(flow_run_id);
+        let flow = flow.map(|(flow_id, flow_run_id)| FlowRef {
+            flow_id,
+            flow_run_id,
+        });
+        self.caused_turn = Some(self.session.last_turn + u64::from(waits));
+        self.emit_for(flow, body);
+        self.caused_turn = None;
     }
 
     /// The turn that hands the decision to the flow.
     pub(super) fn deliver_resolution(&mut self, id: &EscalationId) -> Next {
-        let Some(interrupt) = self.session.waits_for(id) else {
-            return Next::DONE;
-        };
         let Some(escalation) = self.session.escalations.get(id).cloned() else {
             return Next::DONE;
         };
-        let payload = self.resolution_payload(&escalation);
-        let by = match escalation.status {
-            EscalationStatus::TimedOut => ResumedBy::Timeout,
-            EscalationStatus::Canceled => ResumedBy::Canceled,
-            _ => ResumedBy::AdminResolution,
+        if let Some(next) = self.deliver_approval(&escalation) {
+            return next;
+        }
+        let Some(interrupt) = self.session.waits_for(id) else {
+            self.replay_queue();
+            return Next::DONE;
         };
+        if let Some(next) = self.leave_diverged() {
+            return next;
+        }
+        let payload = self.resolution_payload(&escalation);
+        let by = resumed_by(escalation.status);
         let outcome = payload["outcome"].as_str().unwrap_or_default().to_owned();
-        self.leave_pause(&interrupt, "wait", by, &outcome);
+        self.leave_pause(&interrupt, "wait", by, &outcome, None);
         self.resume_flow(Resume::Value(Some(payload)))
     }
 
@@ -131,7 +223,7 @@ impl Draft<'_> {
             }
             (None, EscalationStatus::Canceled) => json!({
                 "outcome": "canceled", "approved": false, "escalationId": escalation.id,
-                "reason": "canceled",
+                "reason": escalation.cancel_reason,
             }),
             (None, _) => json!({
                 "outcome": "timed_out", "timedOut": true, "approved": false,
@@ -146,18 +238,25 @@ impl Draft<'_> {
         let due = due.is_some_and(|e| e.is_open() && e.deadline.is_some_and(|at| at <= self.now));
         if due {
             self.close_as_timed_out(id);
-            self.queue_delivery(id);
+            if !self.queue_delivery(id) {
+                self.replay_queue();
+            }
         }
     }
 
     pub(super) fn close_as_timed_out(&mut self, id: &EscalationId) {
         let open = self.session.escalations.get(id).filter(|e| e.is_open());
-        if let Some(deadline) = open.map(|e| e.deadline.unwrap_or(self.now)) {
-            self.emit(Body::EscalationTimedOut {
+        let Some(escalation) = open.cloned() else {
+            return;
+        };
+        let deadline = escalation.deadline.unwrap_or(self.now);
+        self.emit_about(
+            &escalation,
+            Body::EscalationTimedOut {
                 escalation_id: id.clone(),
                 deadline,
-            });
-        }
+            },
+        );
     }
 }
 
@@ -182,7 +281,14 @@ impl ChatSession {
     /// A person's answer is pending, so that nothing else may start.
     pub(super) fn has_open_interrupt(&self) -> bool {
         let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
-        pause.is_some_and(FlowPause::is_interrupt) || self.attached_escalation().is_some()
+        pause.is_some_and(FlowPause::is_interrupt)
+            || self.attached_escalation().is_some()
+            || self.approval.is_some()
+    }
+
+    /// No other flow may start.
+    pub(super) fn is_occupied(&self) -> bool {
+        self.flow.is_some() || self.has_open_interrupt()
     }
 
     /// Messages that wait for the end of the pause, as the flow sees them.
@@ -196,6 +302,15 @@ impl ChatSession {
             })
         });
         queued.collect()
+    }
+}
+
+/// What ended a wait for an escalation.
+pub(super) fn resumed_by(status: EscalationStatus) -> ResumedBy {
+    match status {
+        EscalationStatus::TimedOut => ResumedBy::Timeout,
+        EscalationStatus::Canceled => ResumedBy::Canceled,
+        EscalationStatus::Open | EscalationStatus::Resolved => ResumedBy::AdminResolution,
     }
 }
 

@@ -30,6 +30,7 @@ impl Draft<'_> {
                     interrupt_id,
                     key: key.clone(),
                     asked_at: self.now,
+                    reminded: 0,
                 });
                 Performed::Leave(self.respond(&text, CandidateOrigin::Ask, None))
             }
@@ -54,10 +55,7 @@ impl Draft<'_> {
                     "this host does not serve the admin bridge",
                 )
             }
-            FlowEffect::WorkflowRun(_) => refuse(
-                "unsupported_effect",
-                "this host does not start workflows from flows",
-            ),
+            FlowEffect::WorkflowRun(effect) => self.perform_workflow(run, step, effect),
         }
     }
 
@@ -180,6 +178,7 @@ impl Draft<'_> {
             deadline,
             asked,
             asked_at: self.now,
+            reminded: 0,
         });
         self.emit(Body::InterruptPaused {
             interrupt_id,
@@ -223,6 +222,13 @@ impl Draft<'_> {
             deadline: Some(self.now.plus_ms(timeout)),
             resolution: None,
             interrupt_id: None,
+            cancel_reason: None,
+            required_approvals: escalate.required_approvals,
+            approvers: escalate.approvers,
+            votes: Vec::new(),
+            context: self.escalation_context(),
+            queue: escalate.queue,
+            assignee: escalate.assignee,
         };
         self.emit(Body::EscalationCreated(Box::new(escalation)));
         match ack {

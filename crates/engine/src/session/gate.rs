@@ -5,21 +5,27 @@ use super::draft::Draft;
 use super::keywords::Keywords;
 use super::program::Resume;
 use super::turn::Next;
-use crate::agent::{AsyncPendingPolicy, ConfirmTimeoutBehavior, UnrecognizedReply};
+use crate::agent::UnrecognizedReply;
 use crate::flow::effect::ConfirmEffect;
-use crate::flow::{AuthorSchema, FlowEffect, FlowError};
+use crate::flow::{AuthorSchema, FlowEffect};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ConfirmOutcome, FlowPause, FlowRecord,
-    ModelPurpose, ResumedBy, SessionEventBody as Body, SessionWork, TurnCause, WaitFor,
-    WorkPurpose,
+    ModelPurpose, ResumedBy, SessionEventBody as Body, TurnCause, WaitFor,
 };
-use tandem_record::{InterruptId, Seq};
+use tandem_record::{InterruptId, RunId, Seq};
 
 impl Draft<'_> {
     pub(super) fn gate(&mut self) -> Next {
+        if let Some(next) = self.answer_approval() {
+            return next;
+        }
         let Some(flow) = &self.session.flow else {
-            return Next::Router;
+            // A person was called without a flow.
+            return match self.session.attached_escalation() {
+                Some(_) => self.hold_message(),
+                None => Next::Router,
+            };
         };
         match flow.pause.clone() {
             None => Next::Router,
@@ -42,22 +48,34 @@ impl Draft<'_> {
             return self.hold_message();
         }
         let text = self.turn().text().to_owned();
-        self.note_resumed(interrupt, ResumedBy::UserReply, "answered");
-        self.emit(Body::FlowResumed {
-            by: ResumedBy::UserReply,
-            answer: Some((key, text.clone())),
-        });
+        self.take_ask_answer(interrupt, key, text)
+    }
+
+    pub(super) fn take_ask_answer(
+        &mut self,
+        interrupt: &InterruptId,
+        key: String,
+        text: String,
+    ) -> Next {
+        if let Some(next) = self.leave_diverged() {
+            return next;
+        }
+        let answer = Some((key, text.clone()));
+        self.note_resumed(interrupt, ResumedBy::UserReply, "answered", answer);
         self.resume_flow(Resume::Value(Some(Value::String(text))))
     }
 
-    /// Records on the run that its wait is over, and that a turn goes on with it.
-    pub(super) fn note_resumed(&mut self, interrupt: &InterruptId, by: ResumedBy, outcome: &str) {
+    /// Records that a wait is over, and that a turn goes on with the run.
+    fn note_resumed(
+        &mut self,
+        interrupt: &InterruptId,
+        by: ResumedBy,
+        outcome: &str,
+        answer: Option<(String, String)>,
+    ) {
         let Some(run) = self.session.flow.as_ref().map(|flow| flow.run.clone()) else {
             return;
         };
-        let turn = self.turn();
-        let (number, trigger) = (turn.number, turn.trigger());
-        let inbound = turn.cause.message().map(super::context_data::inbound);
         self.record(
             &run,
             FlowRecord::Resumed {
@@ -66,18 +84,27 @@ impl Draft<'_> {
                 outcome: outcome.to_owned(),
             },
         );
-        self.record(
-            &run,
-            FlowRecord::Segment {
-                turn: number,
-                trigger,
-                inbound,
-            },
-        );
+        self.emit(Body::FlowResumed { by, answer });
+        let turn = self.turn();
+        let record = FlowRecord::Segment {
+            turn: turn.number,
+            trigger: turn.trigger(),
+            context: self.session.segment_context(turn),
+        };
+        self.record(&run, record);
+    }
+
+    /// The code of the flow that waits no longer fits its journal, as an earlier draft found.
+    pub(super) fn leave_diverged(&mut self) -> Option<Next> {
+        let run = self.session.flow.as_ref().map(|flow| flow.run.clone());
+        let found = self
+            .divergence
+            .take_if(|found| Some(&found.run) == run.as_ref())?;
+        Some(self.diverge_flow(found))
     }
 
     /// The confirmation the flow waits at, as its author wrote it.
-    fn current_confirm(&self) -> Option<ConfirmEffect> {
+    pub(super) fn current_confirm(&self) -> Option<ConfirmEffect> {
         let effect = self.session.flow.as_ref()?.current.as_ref()?;
         match FlowEffect::parse(effect).ok()? {
             FlowEffect::Confirm(confirm) => Some(confirm),
@@ -85,13 +112,25 @@ impl Draft<'_> {
         }
     }
 
-    /// Reads a reply. `None` when a model should be asked what it means.
+    /// Reads a reply by the keywords of the agent.
+    pub(super) fn read_plainly(&self, text: &str) -> ConfirmReading {
+        let agent = self.cx.agent;
+        let keywords = Keywords::of(None, &agent.hitl.confirm, agent.language);
+        let reader = ConfirmReader {
+            keywords: &keywords,
+            schema: None,
+            language: agent.language,
+        };
+        reader.read(text)
+    }
+
+    /// Reads a reply. `extracted` is what a model read from it, once it was asked.
     fn read_reply(
-        &self,
+        &mut self,
         confirm: Option<&ConfirmEffect>,
         text: &str,
         extracted: Option<Option<&Value>>,
-    ) -> Option<ConfirmReading> {
+    ) -> ReadReply {
         let agent = self.cx.agent;
         let keywords = Keywords::of(confirm, &agent.hitl.confirm, agent.language);
         let schema = confirm.and_then(|confirm| confirm.response_schema.as_ref());
@@ -101,27 +140,55 @@ impl Draft<'_> {
             schema: schema.as_ref(),
             language: agent.language,
         };
-        if let Some(reading) = reader.read_directly(text) {
-            return Some(reading);
+        let is_in_realm = schema.as_ref().is_some_and(AuthorSchema::is_in_realm);
+        let direct = match is_in_realm {
+            true => match self.check_in_realm(&reader.candidates(text)) {
+                Ok(read) => read,
+                Err(run) => return ReadReply::NeedsProgram(run),
+            },
+            false => reader.read_directly(text),
+        };
+        if let Some(reading) = direct {
+            return ReadReply::Is(reading);
         }
-        match extracted {
-            None if agent.extraction_model.is_some() => None,
-            None | Some(None) => Some(reader.read_refusal(text)),
-            Some(Some(value)) => {
-                let read = reader.read_extracted(value.clone());
-                Some(read.unwrap_or_else(|| reader.read_refusal(text)))
+        let extracted = match extracted {
+            None if agent.extraction_model.is_some() => return ReadReply::AskModel,
+            None | Some(None) => None,
+            Some(Some(value)) if is_in_realm => {
+                match self.check_in_realm(std::slice::from_ref(value)) {
+                    Ok(read) => read,
+                    Err(run) => return ReadReply::NeedsProgram(run),
+                }
+            }
+            Some(Some(value)) => reader.read_extracted(value.clone()),
+        };
+        ReadReply::Is(extracted.unwrap_or_else(|| reader.read_refusal(text)))
+    }
+
+    /// The first value that the schema in the author's code takes. Fails with a run whose program is
+    /// not loaded.
+    fn check_in_realm(&self, values: &[Value]) -> Result<Option<ConfirmReading>, RunId> {
+        let Some(run) = self.session.flow.as_ref().map(|flow| flow.run.clone()) else {
+            return Ok(None);
+        };
+        let mut programs = self.cx.programs.borrow_mut();
+        for value in values {
+            match programs.check_reply(&run, value, self.now) {
+                None => return Err(run),
+                Some(Ok(parsed)) => return Ok(Some(super::confirm::payload(parsed))),
+                Some(Err(_)) => {}
             }
         }
+        Ok(None)
     }
 
     fn answer_confirm(&mut self, asked: Seq) -> Next {
-        let received = match &self.turn().cause {
-            TurnCause::Message { received, .. } => *received,
-            TurnCause::QueueReplay { message } => message.received,
-            _ => Seq(u64::MAX),
-        };
+        if let TurnCause::QueueReplay { .. } = self.turn().cause {
+            // A question issued after the message was received: the message waits on.
+            return self.hold_message();
+        }
         let text = self.turn().text().to_owned();
-        if received < asked {
+        if self.turn().received() < asked {
             return self.reprompt(&text, false);
         }
         self.use_confirm_reply(&text, None)
@@ -130,14 +197,18 @@ impl Draft<'_> {
     fn use_confirm_reply(&mut self, text: &str, extracted: Option<Option<&Value>>) -> Next {
         let confirm = self.current_confirm();
         match self.read_reply(confirm.as_ref(), text, extracted) {
-            None => self.extract(confirm.as_ref(), text),
-            Some(ConfirmReading::Positive(value)) => {
+            ReadReply::AskModel => self.extract(confirm.as_ref(), text),
+            ReadReply::NeedsProgram(run) => {
+                self.needs_program = Some(run);
+                Next::Wait
+            }
+            ReadReply::Is(ConfirmReading::Positive(value)) => {
                 self.resolve_confirm(ConfirmOutcome::Positive, None, text, value)
             }
-            Some(ConfirmReading::Negative(value)) => {
+            ReadReply::Is(ConfirmReading::Negative(value)) => {
                 self.resolve_confirm(ConfirmOutcome::Negative, None, text, value)
             }
-            Some(ConfirmReading::Unrecognized) => self.reprompt(text, true),
+            ReadReply::Is(ConfirmReading::Unrecognized) => self.reprompt(text, true),
         }
     }
 
@@ -149,14 +220,7 @@ impl Draft<'_> {
             ChatMessage::new(ChatRole::System, task.to_string()),
             ChatMessage::new(ChatRole::User, text),
         ];
-        let purpose = ModelPurpose::Extract;
-        let work = SessionWork::Model {
-            purpose,
-            messages,
-            tools: Vec::new(),
-        };
-        self.request(WorkPurpose::Model { purpose }, work);
-        Next::Wait
+        self.ask_model(ModelPurpose::Extract, messages)
     }
 
     /// A model read a structured answer out of the reply, or could not.
@@ -204,7 +268,7 @@ impl Draft<'_> {
         self.respond(&question, CandidateOrigin::Confirm, None)
     }
 
-    fn resolve_confirm(
+    pub(super) fn resolve_confirm(
         &mut self,
         decision: ConfirmOutcome,
         reason: Option<&str>,
@@ -219,6 +283,9 @@ impl Draft<'_> {
         else {
             return Next::DONE;
         };
+        if let Some(next) = self.leave_diverged() {
+            return next;
+        }
         let interrupt_id = pause.interrupt_id().clone();
         self.emit(Body::ConfirmResolved {
             interrupt_id: interrupt_id.clone(),
@@ -232,7 +299,8 @@ impl Draft<'_> {
             (ConfirmOutcome::Positive, None) => "positive",
             _ => "negative",
         };
-        self.leave_pause(&interrupt_id, "confirm", ResumedBy::UserReply, outcome);
+        let by = ResumedBy::UserReply;
+        self.leave_pause(&interrupt_id, "confirm", by, outcome, Some(text));
         self.resume_flow(Resume::Value(Some(value)))
     }
 
@@ -243,18 +311,22 @@ impl Draft<'_> {
         kind: &str,
         by: ResumedBy,
         outcome: &str,
+        text: Option<&str>,
     ) {
-        self.note_resumed(interrupt, by, outcome);
         self.emit(Body::InterruptResumed {
             interrupt_id: interrupt.clone(),
             kind: kind.to_owned(),
             by,
             outcome: outcome.to_owned(),
+            text: text.map(str::to_owned),
         });
-        self.emit(Body::FlowResumed { by, answer: None });
+        self.note_resumed(interrupt, by, outcome, None);
     }
 
     fn answer_confirm_wait(&mut self, interrupt: &InterruptId) -> Next {
+        if let TurnCause::QueueReplay { .. } = self.turn().cause {
+            return self.hold_message();
+        }
         let text = self.turn().text().to_owned();
         let last = self
             .session
@@ -267,128 +339,29 @@ impl Draft<'_> {
         };
         let reading = self.read_reply(confirm.as_ref(), &text, Some(None));
         let (outcome, value) = match reading {
-            Some(ConfirmReading::Positive(value)) => ("positive", value),
-            Some(ConfirmReading::Negative(value)) => ("negative", value),
-            Some(ConfirmReading::Unrecognized) | None => return self.hold_message(),
+            ReadReply::Is(ConfirmReading::Positive(value)) => ("positive", value),
+            ReadReply::Is(ConfirmReading::Negative(value)) => ("negative", value),
+            ReadReply::NeedsProgram(run) => {
+                self.needs_program = Some(run);
+                return Next::Wait;
+            }
+            ReadReply::Is(ConfirmReading::Unrecognized) | ReadReply::AskModel => {
+                return self.hold_message();
+            }
         };
+        if let Some(next) = self.leave_diverged() {
+            return next;
+        }
         let payload = json!({"outcome": outcome, "value": value, "text": text});
-        self.leave_pause(interrupt, "wait", ResumedBy::UserReply, outcome);
+        let by = ResumedBy::UserReply;
+        self.leave_pause(interrupt, "wait", by, outcome, Some(&text));
         self.resume_flow(Resume::Value(Some(payload)))
     }
+}
 
-    /// A person is awaited: the message is stored, acknowledged or queued.
-    fn hold_message(&mut self) -> Next {
-        let settings = &self.cx.agent.hitl.async_pending;
-        let Some(message_id) = self.turn().cause.message().map(|m| m.message_id.clone()) else {
-            return Next::DONE;
-        };
-        let is_replay = matches!(self.turn().cause, TurnCause::QueueReplay { .. });
-        let policy = match settings.policy {
-            _ if is_replay => AsyncPendingPolicy::Queue,
-            policy => policy,
-        };
-        let is_full = self.session.queued.len() >= settings.max_queued;
-        let behavior = match policy {
-            AsyncPendingPolicy::Noop => "noop",
-            AsyncPendingPolicy::Ack => "ack",
-            AsyncPendingPolicy::Queue if is_full => "refused",
-            AsyncPendingPolicy::Queue => "queue",
-        };
-        self.emit(Body::PendingMessage {
-            message_id,
-            behavior: behavior.to_owned(),
-        });
-        match (&settings.ack_text, policy) {
-            (Some(text), AsyncPendingPolicy::Ack) => {
-                self.respond(&text.clone(), CandidateOrigin::Ack, None)
-            }
-            _ => Next::DONE,
-        }
-    }
-
-    /// The deadline of the interrupt the flow waits at has passed.
-    pub(super) fn pass_deadline(&mut self, interrupt: &InterruptId) -> Next {
-        let pause = self
-            .session
-            .flow
-            .as_ref()
-            .and_then(|flow| flow.pause.clone());
-        let Some(pause) = pause.filter(|pause| pause.interrupt_id() == interrupt) else {
-            self.emit(Body::InterruptLate {
-                interrupt_id: interrupt.clone(),
-            });
-            return Next::DONE;
-        };
-        match pause {
-            FlowPause::Confirm { deadline, .. } => self.time_out_confirm(interrupt, deadline),
-            FlowPause::Wait {
-                wait_for,
-                escalation_id,
-                ..
-            } => {
-                if let Some(id) = &escalation_id {
-                    self.close_as_timed_out(id);
-                }
-                let outcome = match wait_for {
-                    WaitFor::Timeout => "elapsed",
-                    _ => "timed_out",
-                };
-                let mut payload = json!({
-                    "outcome": outcome,
-                    "at": self.now.rfc3339(),
-                    "queuedInbound": self.session.queued_inbound(),
-                });
-                if wait_for != WaitFor::Timeout {
-                    payload["timedOut"] = json!(true);
-                    payload["approved"] = json!(false);
-                }
-                if let Some(id) = &escalation_id {
-                    payload["escalationId"] = json!(id);
-                }
-                self.leave_pause(interrupt, "wait", ResumedBy::Timeout, outcome);
-                self.resume_flow(Resume::Value(Some(payload)))
-            }
-            FlowPause::Ask { .. } | FlowPause::Workflow { .. } => Next::DONE,
-        }
-    }
-
-    fn time_out_confirm(
-        &mut self,
-        interrupt: &InterruptId,
-        deadline: tandem_record::Timestamp,
-    ) -> Next {
-        let behavior = self.cx.agent.hitl.confirm.timeout_behavior;
-        let name = match behavior {
-            ConfirmTimeoutBehavior::Decline => "decline",
-            ConfirmTimeoutBehavior::EndFlow => "end_flow",
-            ConfirmTimeoutBehavior::Throw => "throw",
-        };
-        self.emit(Body::ConfirmTimedOut {
-            interrupt_id: interrupt.clone(),
-            deadline,
-            behavior: name.to_owned(),
-        });
-        let schema = self
-            .current_confirm()
-            .is_some_and(|c| c.response_schema.is_some());
-        self.leave_pause(interrupt, "confirm", ResumedBy::Timeout, "timed_out");
-        match behavior {
-            ConfirmTimeoutBehavior::Decline => {
-                let value = if schema {
-                    Value::Null
-                } else {
-                    Value::Bool(false)
-                };
-                self.resume_flow(Resume::Value(Some(value)))
-            }
-            ConfirmTimeoutBehavior::EndFlow => {
-                self.end_flow(Some("confirm_timed_out"), false);
-                Next::DONE
-            }
-            ConfirmTimeoutBehavior::Throw => {
-                let error = FlowError::interrupt_timeout("nobody answered in time");
-                self.resume_flow(Resume::Throw(error))
-            }
-        }
-    }
+/// What a reply means, or what is missing to know it.
+enum ReadReply {
+    Is(ConfirmReading),
+    AskModel,
+    NeedsProgram(RunId),
 }

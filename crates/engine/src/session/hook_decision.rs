@@ -1,7 +1,9 @@
 //! What hooks may answer. Anything else is malformed and counts as "continue".
 
+use super::modality;
 use serde_json::{Value, json};
 use tandem_record::FlowId;
+use tandem_record::conversation::Modality;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum BeforeLlm {
@@ -27,6 +29,7 @@ pub(super) enum BeforeResponse {
     },
     Replace {
         reply: String,
+        modality: Option<Modality>,
         structured: Option<Value>,
     },
 }
@@ -78,6 +81,9 @@ impl BeforeResponse {
             },
             "replace" => Self::Replace {
                 reply: optional_text(value, "reply")?.ok_or("replace without reply")?,
+                modality: optional_text(value, "modality")?
+                    .map(|name| modality::read(&name).ok_or("modality is neither text nor voice"))
+                    .transpose()?,
                 structured: optional_object(value, "structured")?,
             },
             other => {

@@ -4,7 +4,7 @@ use super::context_data::RESERVED_PREFIX;
 use super::draft::Draft;
 use crate::flow::FlowError;
 use serde_json::{Value, json};
-use tandem_record::conversation::SessionEventBody as Body;
+use tandem_record::conversation::{SessionEnd, SessionEventBody as Body};
 use tandem_record::{MessageId, RunId};
 
 /// Maximum bytes of one value, of all values, and of a key.
@@ -31,20 +31,34 @@ impl Draft<'_> {
             "getActiveFlowState" => Ok(Some(self.active_flow_state())),
             "consumeQueued" => Ok(Some(self.consume_queued(args.first()))),
             "endSession" => {
-                self.emit(Body::SessionEndRequested {
-                    reason: tandem_record::conversation::SessionEnd::Agent,
-                });
+                let reason = SessionEnd::Agent;
+                self.emit(Body::SessionEndRequested { reason });
                 Ok(None)
             }
             "resources.transport.sendText" => {
-                let text = args
-                    .get(1)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned();
-                let to = key()?.to_owned();
-                self.send_side_message(&to, &text);
+                let text = args.get(1).and_then(Value::as_str).unwrap_or_default();
+                self.send_side_message(key()?, text);
                 Ok(None)
+            }
+            "resources.transport.sendMessage" => {
+                let field = |name: &str| args.first()?.get(name)?.as_str();
+                let (Some(to), Some(text)) = (field("to"), field("text")) else {
+                    let message = "sendMessage needs texts `to` and `text`";
+                    return Err(FlowError::effect("bad_call", message));
+                };
+                self.send_side_message(to, text);
+                Ok(None)
+            }
+            "resources.domainStore.getUser" => Ok(Some(json!(self.session.start.user))),
+            "resources.domainStore.updateUser" => {
+                let change = super::profile::change_of(args.first().unwrap_or(&Value::Null));
+                let change = change.map_err(|why| FlowError::effect("bad_call", why))?;
+                self.emit(Body::ProfileChanged(Box::new(change)));
+                Ok(None)
+            }
+            "resources.domainStore.getMessages" => {
+                let memory: Vec<_> = self.session.memory.iter().collect();
+                Ok(Some(json!(memory)))
             }
             other => Err(FlowError::effect(
                 "unknown_call",
@@ -54,7 +68,8 @@ impl Draft<'_> {
     }
 
     fn set_key(&mut self, key: &str, value: Option<Value>) -> Answer {
-        check_key(key, value.as_ref(), self.session.kv.len())?;
+        let others = self.session.kv.keys().filter(|known| *known != key);
+        check_key(key, value.as_ref(), others.count())?;
         self.emit(Body::KvChanged {
             key: key.to_owned(),
             value,

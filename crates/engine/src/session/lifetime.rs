@@ -1,16 +1,16 @@
 //! How turns and sessions end, and the timers a session needs.
 
-use super::decide::SessionRefusal;
 use super::draft::Draft;
-use super::state::{ChatSession, ConsumedOutcome, Turn};
-use super::turn::Next;
+use super::state::ChatSession;
+use super::turn_state::{ConsumedOutcome, Turn};
+use crate::flow::{FlowEffect, Reminder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::conversation::{
-    CodeCall, FlowOrigin, FlowPause, HookStage, ResponseSource, SessionEnd,
-    SessionEventBody as Body, SessionReply, SessionTimer, TurnCause, TurnOutcome,
+    CodeCall, FlowPause, HookStage, ResponseSource, SessionEnd, SessionEventBody as Body,
+    SessionTimer, TurnCause, TurnOutcome,
 };
-use tandem_record::{FlowId, InterruptId, Timestamp};
+use tandem_record::{InterruptId, Timestamp};
 
 impl ChatSession {
     /// The timers the state requires.
@@ -32,26 +32,74 @@ impl ChatSession {
                 timers.insert(SessionTimer::Escalation { id }, deadline);
             }
         }
+        if let Some(burst) = &self.burst {
+            timers.insert(SessionTimer::Burst, burst.closes_at);
+        }
+        timers.extend(self.reminder_at());
+        timers.extend(self.approval_deadline());
         if let Some(due) = self.idle_at() {
             timers.insert(SessionTimer::Idle, due);
         }
         timers
     }
 
-    /// A turn for this deadline waits or is under way.
+    /// Whether a turn waits or is under way for such a cause.
+    pub(super) fn has_turn(&self, is_it: impl Fn(&TurnCause) -> bool) -> bool {
+        self.turn.iter().any(|turn| is_it(&turn.cause))
+            || self.waiting.iter().any(|waiting| is_it(&waiting.cause))
+    }
+
+    /// A turn for this deadline, or for the escalation it is about, waits or is under way.
     fn has_deadline_turn(&self, interrupt: &InterruptId) -> bool {
-        let is_of = |cause: &TurnCause| matches!(cause, TurnCause::Deadline { interrupt: of } if of == interrupt);
-        self.turn.iter().any(|turn| is_of(&turn.cause))
-            || self.waiting.iter().any(|waiting| is_of(&waiting.cause))
+        self.has_turn(|cause| match cause {
+            TurnCause::Deadline { interrupt: of } => of == interrupt,
+            TurnCause::EscalationClosed { escalation } => {
+                self.waits_for(escalation).as_ref() == Some(interrupt)
+            }
+            _ => false,
+        })
+    }
+
+    /// When the next reminder of the open question is due.
+    fn reminder_at(&self) -> Option<(SessionTimer, Timestamp)> {
+        let flow = self.flow.as_ref()?;
+        let (id, asked_at, reminded) = match flow.pause.as_ref()? {
+            FlowPause::Ask {
+                interrupt_id,
+                asked_at,
+                reminded,
+                ..
+            }
+            | FlowPause::Confirm {
+                interrupt_id,
+                asked_at,
+                reminded,
+                ..
+            } => (interrupt_id, *asked_at, *reminded),
+            FlowPause::Wait { .. } | FlowPause::Workflow { .. } => return None,
+        };
+        let reminder = reminder_of(flow.current.as_ref()?, reminded)?;
+        let index = reminded;
+        let is_queued = self.has_turn(|cause| matches!(cause, TurnCause::Reminder { .. }));
+        let timer = SessionTimer::Reminder {
+            id: id.clone(),
+            index,
+        };
+        (!is_queued).then(|| (timer, asked_at.plus_ms(reminder.after_ms)))
     }
 
     /// When the session ends for lack of messages. Never while a person or a deadline is awaited, or
     /// while a turn is under way.
     fn idle_at(&self) -> Option<Timestamp> {
-        let is_busy = self.turn.is_some() || !self.waiting.is_empty();
+        let is_busy = self.turn.is_some() || !self.waiting.is_empty() || self.burst.is_some();
         let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
-        let is_awaited = pause.is_some_and(FlowPause::is_interrupt);
-        if is_busy || is_awaited || self.attached_escalation().is_some() {
+        let is_awaited = pause.is_some_and(|pause| match pause {
+            FlowPause::Ask { .. } => false,
+            FlowPause::Workflow { .. } => true,
+            FlowPause::Confirm { .. } | FlowPause::Wait { .. } => pause.deadline().is_some(),
+        });
+        let is_pending = self.attached_escalation().is_some() || self.approval.is_some();
+        if is_busy || is_awaited || is_pending {
             return None;
         }
         Some(self.last_active_at.plus_ms(self.start.idle_timeout_ms))
@@ -71,10 +119,26 @@ impl ChatSession {
     }
 }
 
+/// The reminder of a question with this index.
+pub(super) fn reminder_of(effect: &Value, index: u32) -> Option<Reminder> {
+    let reminders = match FlowEffect::parse(effect).ok()? {
+        FlowEffect::Ask { reminders, .. } => reminders,
+        FlowEffect::Confirm(confirm) => confirm.reminders,
+        _ => return None,
+    };
+    reminders.get(index as usize).cloned()
+}
+
 impl Draft<'_> {
     /// Ends the turn; whatever it wrote is committed with this.
     pub(super) fn end_turn(&mut self, outcome: TurnOutcome) {
         let turn = self.turn().clone();
+        let outcome = match &turn.failure {
+            Some(reason) if outcome == TurnOutcome::Processed => TurnOutcome::Failed {
+                reason: reason.clone(),
+            },
+            _ => outcome,
+        };
         if let Some(call) = self.report_of(&turn) {
             self.emit(Body::ReportQueued { call });
         }
@@ -82,6 +146,7 @@ impl Draft<'_> {
         if let Some(reason) = turn.ends_session {
             self.end_session(reason);
         }
+        self.start_deferred_flow();
         self.start_report();
     }
 
@@ -130,22 +195,72 @@ impl Draft<'_> {
 
     /// Ends the session with everything that is open in it.
     pub(super) fn end_session(&mut self, reason: SessionEnd) {
+        const REASON: &str = "session_ended";
         let flow_reason = match reason {
             SessionEnd::Idle => "session_idle",
-            _ => "session_ended",
+            _ => REASON,
         };
+        if self.session.turn.is_some() {
+            self.drop_pending_work();
+            self.emit(Body::TurnEnded(TurnOutcome::Canceled {
+                reason: REASON.to_owned(),
+            }));
+        }
         if self.session.flow.is_some() {
             self.end_flow(Some(flow_reason), true);
+        }
+        let diverged: Vec<_> = self.session.diverged.keys().cloned().collect();
+        for run in diverged {
+            self.fail_diverged(&run, "replay_diverged");
+        }
+        if let Some(approval) = &self.session.approval {
+            let call_id = approval.request.call.id.clone();
+            self.emit(Body::ApprovalDecided {
+                call_id,
+                approved: false,
+            });
         }
         let open = self.session.escalations.values().filter(|e| e.is_open());
         let ids: Vec<_> = open.map(|e| e.id.clone()).collect();
         for escalation_id in ids {
             self.emit(Body::EscalationCanceled {
                 escalation_id,
-                reason: "session_ended".to_owned(),
+                reason: REASON.to_owned(),
             });
         }
+        self.drop_drafts();
+        self.withdraw_deferred_flows(REASON);
+        self.drop_waiting(REASON);
         self.emit(Body::SessionEnded { reason });
+    }
+
+    /// Turns that wait do not take place.
+    fn drop_waiting(&mut self, reason: &str) {
+        if let Some(burst) = &self.session.burst {
+            let ids = burst.messages.iter().map(|m| m.message_id.clone());
+            let (number, message_ids) = (burst.number, ids.collect());
+            let reason = reason.to_owned();
+            self.emit(Body::TurnDropped {
+                number,
+                message_ids,
+                reason,
+            });
+        }
+        let waiting = self.session.waiting.iter();
+        let waiting: Vec<_> = waiting.map(|w| (w.number, w.cause.message_ids())).collect();
+        for (number, message_ids) in waiting {
+            let reason = reason.to_owned();
+            self.emit(Body::TurnDropped {
+                number,
+                message_ids,
+                reason,
+            });
+        }
+        let queued = self.session.queued.iter();
+        let message_ids: Vec<_> = queued.map(|q| q.message.message_id.clone()).collect();
+        if !message_ids.is_empty() {
+            self.emit(Body::QueueConsumed { message_ids });
+        }
     }
 
     /// A deadline passed: the flow gets a turn for it.
@@ -154,59 +269,26 @@ impl Draft<'_> {
             id: interrupt.clone(),
         };
         let due = self.session.required_timers().get(&timer).copied();
-        if due.is_some_and(|due| due <= self.now) {
-            self.emit(Body::TurnQueued {
-                cause: TurnCause::Deadline {
-                    interrupt: interrupt.clone(),
-                },
-            });
+        if due.is_none_or(|due| due > self.now) {
+            return;
         }
-    }
-
-    /// An admin starts a flow.
-    pub(super) fn queue_flow_start(
-        &mut self,
-        flow: &FlowId,
-        input: Option<Value>,
-    ) -> Result<SessionReply, SessionRefusal> {
-        if self.session.ended.is_some() {
-            return Err(SessionRefusal::Ended);
+        // Nobody can decide what is overdue while the turn waits for its place.
+        let pause = self
+            .session
+            .flow
+            .as_ref()
+            .and_then(|flow| flow.pause.clone());
+        if let Some(FlowPause::Wait {
+            escalation_id: Some(id),
+            ..
+        }) = pause
+        {
+            self.close_as_timed_out(&id);
         }
-        if !self.cx.agent.flows.contains_key(flow.as_str()) {
-            return Err(SessionRefusal::UnknownFlow(flow.to_string()));
-        }
-        if self.session.flow.is_some() || self.session.hitl_mode().is_some() {
-            return Err(SessionRefusal::FlowActive);
-        }
-        self.check_flow_input(flow, input.as_ref())
-            .map_err(SessionRefusal::InvalidInput)?;
         self.emit(Body::TurnQueued {
-            cause: TurnCause::StartFlow {
-                flow: flow.clone(),
-                input,
+            cause: TurnCause::Deadline {
+                interrupt: interrupt.clone(),
             },
         });
-        let turn = self.session.last_turn;
-        Ok(SessionReply::Accepted { turn })
-    }
-
-    /// The turn that starts the flow an admin asked for.
-    pub(super) fn start_requested_flow(&mut self, flow: &FlowId, input: Option<Value>) -> Next {
-        if self.session.flow.is_some() {
-            self.emit(Body::FlowStartRefused {
-                reason: "flow_active".to_owned(),
-            });
-            return Next::DONE;
-        }
-        let started = self.start_flow(flow, input, FlowOrigin::Api);
-        started.unwrap_or(Next::DONE)
-    }
-
-    pub(super) fn abort_flow(&mut self) -> Result<SessionReply, SessionRefusal> {
-        if self.session.flow.is_none() {
-            return Err(SessionRefusal::NoFlow);
-        }
-        self.end_flow(Some("aborted"), true);
-        Ok(SessionReply::Done)
     }
 }

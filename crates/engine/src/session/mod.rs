@@ -14,6 +14,8 @@
 //! - Authorization fails closed: what is not known is denied.
 
 pub mod admin_auth;
+mod admin_gate;
+mod approvals;
 mod command_args;
 mod command_gate;
 pub mod command_line;
@@ -22,35 +24,53 @@ mod context_data;
 mod correlation;
 mod decide;
 mod draft;
+mod drafts;
 mod drive_flow;
+mod end_flow;
 mod escalations;
 mod evolve;
+mod finish_work;
 mod flow_effects;
+mod flow_state;
 mod gate;
 mod hook_decision;
 mod host_calls;
+mod human;
 mod keywords;
 mod language;
 mod lifetime;
+mod listen;
+mod modality;
 mod model_loop;
 mod normalize;
+mod pending;
+mod profile;
 mod program;
 mod rate;
+mod reminders;
 mod respond;
+mod router;
 mod scalar;
+mod start_flow;
 mod state;
 mod turn;
+mod turn_state;
 mod view;
+mod workflows;
 
-pub use context_data::{RESERVED_PREFIX, inbound};
-pub use decide::{SessionRefusal, SessionUndecided, decide, start};
+pub use admin_gate::command_target;
+pub use context_data::{RESERVED_PREFIX, SEGMENT_MEMBERS, inbound};
+pub use decide::{SessionRefusal, SessionUndecided, decide, open, start};
 pub use draft::{SessionContext, SessionDecision, SessionNeed};
+pub use flow_state::ActiveFlow;
 pub use host_calls::check_key;
 pub use keywords::{KeywordList, KeywordMatch, Keywords};
 pub use language::Language;
+pub use profile::change_of as profile_change;
 pub use program::{ProgramStep, Programs, Resume};
 pub use rate::{RateWindow, SenderRates};
-pub use state::{ActiveFlow, ChatSession, Turn};
+pub use state::ChatSession;
+pub use turn_state::{HeldDraft, Turn};
 
 #[cfg(test)]
 mod machine_tests;

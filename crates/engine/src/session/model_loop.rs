@@ -1,38 +1,31 @@
-//! The path without a flow: model, tools, model again, and the answer. Also the choice of a flow by
-//! the model.
+//! The path without a flow: model, tools, model again, and the answer.
 
 use super::draft::Draft;
 use super::turn::Next;
-use crate::agent::{FlowRouter, RouterFallback};
+use crate::agent::{TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN};
 use serde_json::Value;
 use tandem_record::FlowId;
 use tandem_record::conversation::{
-    CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeOutcome, FlowOrigin,
-    MessageRole, ModelPurpose, RouterReason, SessionEnd, SessionEventBody as Body, SessionWork,
-    WorkPurpose,
+    AgentMode, CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeOutcome,
+    FlowOrigin, MessageRole, Modality, ModelPurpose, SessionEnd, SessionEventBody as Body,
+    SessionWork, TurnCause, TurnOutcome, WorkPurpose,
 };
 use tandem_schema::{MAX_WORK, Meter};
 
-/// Messages a routing call sees before the current one.
-const ROUTER_MEMORY: usize = 6;
-
 impl Draft<'_> {
     pub(super) fn call_model(&mut self) -> Next {
+        if let Some(next) = self.over_limit() {
+            return next;
+        }
         let (agent, turn) = (self.cx.agent, self.turn());
-        if turn.cause.message().is_none() {
+        if turn.cause.message().is_none() && turn.model.exchange.is_empty() {
             return Next::DONE;
         }
         let shown = agent.limits.max_working_memory.max(1);
         let mut messages = self.remembered(shown);
-        if matches!(
-            turn.cause,
-            tandem_record::conversation::TurnCause::QueueReplay { .. }
-        ) {
-            // It was remembered when it arrived; now it is what the model answers.
-            messages.push(ChatMessage::new(ChatRole::User, turn.text()));
-        }
-        messages.extend(turn.exchange.iter().cloned());
-        let tools = match turn.tool_rounds < agent.limits.max_tool_iterations {
+        messages.extend(self.replayed_message());
+        messages.extend(turn.model.exchange.iter().cloned());
+        let tools = match turn.model.rounds < agent.limits.max_tool_iterations {
             true => self.offered_tools(),
             false => Vec::new(),
         };
@@ -41,13 +34,63 @@ impl Draft<'_> {
             purpose,
             messages,
             tools,
+            streams: self.may_stream(),
         };
         self.request(WorkPurpose::Model { purpose }, work);
         Next::Wait
     }
 
+    /// A model call beside the conversation: routing, or reading an answer.
+    pub(super) fn ask_model(&mut self, purpose: ModelPurpose, messages: Vec<ChatMessage>) -> Next {
+        if let Some(next) = self.over_limit() {
+            return next;
+        }
+        let work = SessionWork::Model {
+            purpose,
+            messages,
+            tools: Vec::new(),
+            streams: false,
+        };
+        self.request(WorkPurpose::Model { purpose }, work);
+        Next::Wait
+    }
+
+    /// A turn or a session that used too much gets no further model call.
+    fn over_limit(&mut self) -> Option<Next> {
+        let limits = &self.cx.agent.limits;
+        if self.turn().failure.is_some() {
+            return None;
+        }
+        let max_tokens = limits.max_session_tokens;
+        if max_tokens.is_some_and(|max| self.session.tokens >= max) {
+            return Some(self.fail_turn("budget", "the session used all of its tokens"));
+        }
+        if self.turn().steps >= limits.max_recursion_steps {
+            let reason = format!("more than {} steps in one turn", limits.max_recursion_steps);
+            return Some(self.fail_turn("model", &reason));
+        }
+        None
+    }
+
+    /// Whether readers may see the answer before it is final: nobody changes or drops it.
+    fn may_stream(&self) -> bool {
+        let agent = self.cx.agent;
+        !agent.hooks.before_response
+            && self.session.hitl_mode().is_none()
+            && self.agent_mode() == AgentMode::Auto
+            && agent.output_schema.is_none()
+            && self.modality_of(CandidateOrigin::Classic, None) == Modality::Text
+    }
+
+    /// A message that was remembered when it arrived and is answered only now.
+    pub(super) fn replayed_message(&self) -> Option<ChatMessage> {
+        let turn = self.turn();
+        let is_replay = matches!(turn.cause, TurnCause::QueueReplay { .. });
+        is_replay.then(|| ChatMessage::new(ChatRole::User, turn.text()))
+    }
+
     /// The last messages, oldest first.
-    fn remembered(&self, count: usize) -> Vec<ChatMessage> {
+    pub(super) fn remembered(&self, count: usize) -> Vec<ChatMessage> {
         let memory = &self.session.memory;
         let skipped = memory.len().saturating_sub(count);
         let shown = memory.iter().skip(skipped);
@@ -68,11 +111,27 @@ impl Draft<'_> {
         let is_free = self.session.flow.is_none() && self.session.hitl_mode().is_none();
         let flows = agent.flows.values().filter(|_| is_free);
         let flows = flows.filter_map(|flow| flow.tool.as_ref().map(|tool| tool.alias.clone()));
-        tools.chain(flows).collect()
+        tools.chain(flows).chain(self.host_tools(is_free)).collect()
+    }
+
+    /// Tools of the host that the agent offers.
+    fn host_tools(&self, is_free: bool) -> Vec<String> {
+        let agent = self.cx.agent;
+        let has_workflows = agent.workflows.as_ref().is_some_and(|ids| !ids.is_empty());
+        let offers = [
+            (
+                TALK_TO_HUMAN,
+                agent.hitl.human.offer_tool && agent.admin_auth.is_some() && is_free,
+            ),
+            (UPDATE_MY_PROFILE, agent.profile_tool),
+            (WORKFLOW_RUN, has_workflows),
+        ];
+        let offered = offers.iter().filter(|(_, is_offered)| *is_offered);
+        offered.map(|(name, _)| (*name).to_owned()).collect()
     }
 
     pub(super) fn use_answer(&mut self, answer: &ChatAnswer) -> Next {
-        let offered = self.turn().tool_rounds <= self.cx.agent.limits.max_tool_iterations;
+        let offered = self.turn().model.rounds <= self.cx.agent.limits.max_tool_iterations;
         if !answer.tool_calls.is_empty() && offered {
             return self.next_tool_call();
         }
@@ -80,35 +139,76 @@ impl Draft<'_> {
     }
 
     /// Makes the next call the model asked for, or calls the model again.
-    fn next_tool_call(&mut self) -> Next {
+    pub(super) fn next_tool_call(&mut self) -> Next {
         loop {
-            let Some(call) = self.turn().tool_calls.front().cloned() else {
+            if self.is_interrupted() && !self.turn().model.exchange.is_empty() {
+                return self.stop_calls();
+            }
+            let Some(call) = self.turn().model.calls.front().cloned() else {
                 return Next::Classic;
             };
-            if let Some(flow) = self.flow_of_alias(&call.name) {
-                match self.start_flow_tool(&flow, &call) {
-                    Some(next) => return next,
-                    None => continue,
-                }
-            }
-            match self.check_tool(&call.name, &call.args) {
-                Ok(()) => {
-                    let work = SessionWork::Tool {
-                        name: call.name.clone(),
-                        args: call.args.clone(),
-                    };
-                    self.request(WorkPurpose::LoopTool { call }, work);
-                    return Next::Wait;
-                }
-                Err(error) => {
-                    let content = match error.code.as_str() {
-                        "invalid_args" => invalid_params(&call.name, &error.message),
-                        _ => format!("Tool {} failed: {}", call.name, error.message),
-                    };
-                    self.answer_tool(&call, content, true);
-                }
+            if let Some(next) = self.make_call(call) {
+                return next;
             }
         }
+    }
+
+    /// A later message takes over: calls that were not made are closed.
+    fn stop_calls(&mut self) -> Next {
+        for call in self.turn().model.calls.clone() {
+            self.answer_tool(&call, "cancelled".to_owned(), true);
+        }
+        Next::Finish(TurnOutcome::Interrupted)
+    }
+
+    /// Makes one call; `None` when its result is known at once.
+    fn make_call(&mut self, call: ChatToolCall) -> Option<Next> {
+        let is_offered = |draft: &Self| draft.offered_tools().contains(&call.name);
+        if let Some(flow) = self.flow_of_alias(&call.name)
+            && is_offered(self)
+        {
+            return self.start_flow_tool(&flow, &call);
+        }
+        match call.name.as_str() {
+            TALK_TO_HUMAN if is_offered(self) => {
+                self.call_human_by_tool(&call);
+                return None;
+            }
+            UPDATE_MY_PROFILE if is_offered(self) => {
+                self.update_profile(&call);
+                return None;
+            }
+            WORKFLOW_RUN if is_offered(self) => return self.start_workflow_tool(&call),
+            _ => {}
+        }
+        if self.turn().steps >= self.cx.agent.limits.max_recursion_steps {
+            let content = format!("Tool {} failed: too many steps in this turn", call.name);
+            self.answer_tool(&call, content, true);
+            return None;
+        }
+        match self.check_tool(&call.name, &call.args) {
+            Ok(()) => {
+                let asked = self.ask_approval(&call);
+                Some(asked.unwrap_or_else(|| self.call_tool(call)))
+            }
+            Err(error) => {
+                let content = match error.code.as_str() {
+                    "invalid_args" => invalid_params(&call.name, &error.message),
+                    _ => format!("Tool {} failed: {}", call.name, error.message),
+                };
+                self.answer_tool(&call, content, true);
+                None
+            }
+        }
+    }
+
+    pub(super) fn call_tool(&mut self, call: ChatToolCall) -> Next {
+        let work = SessionWork::Tool {
+            name: call.name.clone(),
+            args: call.args.clone(),
+        };
+        self.request(WorkPurpose::LoopTool { call }, work);
+        Next::Wait
     }
 
     fn flow_of_alias(&self, name: &str) -> Option<FlowId> {
@@ -124,17 +224,22 @@ impl Draft<'_> {
             self.answer_tool(call, content, true);
             return None;
         }
-        let others = self.turn().tool_calls.iter().skip(1);
+        let others = self.turn().model.calls.iter().skip(1);
         let second = others.filter(|other| self.flow_of_alias(&other.name).is_some());
         for _ in 0..second.count() {
             self.emit(Body::FlowStartRefused {
                 reason: "another flow was chosen in the same answer".to_owned(),
             });
         }
-        self.start_flow(flow, Some(call.args.clone()), FlowOrigin::Tool)
+        let started = self.start_flow(flow, Some(call.args.clone()), FlowOrigin::Tool);
+        if started.is_none() {
+            let content = invalid_params(&call.name, "the flow does not take them");
+            self.answer_tool(call, content, true);
+        }
+        started
     }
 
-    fn answer_tool(&mut self, call: &ChatToolCall, content: String, failed: bool) {
+    pub(super) fn answer_tool(&mut self, call: &ChatToolCall, content: String, failed: bool) {
         self.emit(Body::ToolAnswered {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -180,113 +285,15 @@ impl Draft<'_> {
                 reason: SessionEnd::Agent,
             });
         }
-        let reply = output
-            .get("reply")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let Some(reply) = output.get("reply").and_then(Value::as_str) else {
+            return self.fail_turn("model", "the model's answer has no reply");
+        };
         let reply = reply.to_owned();
         self.respond(&reply, CandidateOrigin::Classic, Some(output))
     }
-
-    /// The flow that a field of the structured answer names.
-    fn flow_by_field(&mut self, output: &Value) -> Option<Next> {
-        let Some(FlowRouter::SchemaFlow { field, fallback }) = &self.cx.agent.flow_router else {
-            return None;
-        };
-        let named = output.get(field.as_str()).and_then(Value::as_str);
-        let known = named.filter(|name| self.cx.agent.flows.contains_key(*name));
-        let (flow, reason, used) = match (known, named, fallback) {
-            (Some(flow), _, _) => (Some(flow.to_owned()), RouterReason::Selected, false),
-            (None, Some(_), RouterFallback::Flow(flow)) => {
-                (Some(flow.clone()), RouterReason::UnknownFlow, true)
-            }
-            (None, None, RouterFallback::Flow(flow)) => {
-                (Some(flow.clone()), RouterReason::Missing, true)
-            }
-            (None, Some(_), RouterFallback::Classic) => (None, RouterReason::UnknownFlow, true),
-            (None, None, RouterFallback::Classic) => (None, RouterReason::Missing, true),
-        };
-        self.emit(Body::RouterDecided {
-            mode: "schema_flow".to_owned(),
-            flow: named.map(str::to_owned),
-            confidence: None,
-            reason,
-            fallback_used: used,
-        });
-        self.start_flow(
-            &FlowId::from(flow?),
-            Some(output.clone()),
-            FlowOrigin::Router,
-        )
-    }
-
-    /// What a routing call sees: the task, the flows, the last messages, the text.
-    pub(super) fn router_messages(&self, prompt: &str) -> Vec<ChatMessage> {
-        let mut task = format!("{prompt}\n\nFlows:");
-        for (id, flow) in &self.cx.agent.flows {
-            task.push_str("\n- ");
-            task.push_str(id);
-            if let Some(description) = &flow.description {
-                task.push_str(": ");
-                task.push_str(description);
-            }
-        }
-        let mut messages = vec![ChatMessage::new(ChatRole::System, task)];
-        // The current text is the last of the remembered ones.
-        messages.extend(self.remembered(ROUTER_MEMORY + 1));
-        messages
-    }
-
-    /// Uses the answer of the routing call; `None` when the call failed.
-    pub(super) fn use_route(&mut self, answer: Option<&ChatAnswer>) -> Next {
-        let Some(FlowRouter::Detector {
-            min_confidence,
-            fallback,
-            output_schema,
-            ..
-        }) = &self.cx.agent.flow_router
-        else {
-            return Next::Classic;
-        };
-        let output = answer.and_then(structured_of);
-        let fits = |output: &Value| {
-            let errors = output_schema
-                .as_ref()
-                .map(|s| s.errors(output, &Meter::with_limit(MAX_WORK)));
-            errors.is_none_or(|errors| errors.is_empty())
-        };
-        let output = output.filter(fits);
-        let named = output.as_ref().and_then(|o| o.get("flow")?.as_str());
-        let confidence = output.as_ref().and_then(|o| o.get("confidence")?.as_f64());
-        let reason = match named {
-            None if output.is_none() => RouterReason::ParseError,
-            None => RouterReason::Missing,
-            Some(name) if !self.cx.agent.flows.contains_key(name) => RouterReason::UnknownFlow,
-            Some(_) if min_confidence.is_some_and(|min| confidence.is_none_or(|c| c < min)) => {
-                RouterReason::LowConfidence
-            }
-            Some(_) => RouterReason::Selected,
-        };
-        let selected = reason == RouterReason::Selected;
-        let chosen = match fallback {
-            _ if selected => named.map(str::to_owned),
-            RouterFallback::Flow(flow) => Some(flow.clone()),
-            RouterFallback::Classic => None,
-        };
-        self.emit(Body::RouterDecided {
-            mode: "detector".to_owned(),
-            flow: named.map(str::to_owned),
-            confidence,
-            reason,
-            fallback_used: !selected,
-        });
-        let flow = chosen.map(FlowId::from);
-        let started = flow.and_then(|flow| self.start_flow(&flow, None, FlowOrigin::Router));
-        started.unwrap_or(Next::Classic)
-    }
 }
 
-fn invalid_params(tool: &str, problem: &str) -> String {
+pub(super) fn invalid_params(tool: &str, problem: &str) -> String {
     format!("Invalid tool params for {tool}: {problem}")
 }
 

@@ -3,7 +3,7 @@
 use crate::flow::FlowError;
 use serde_json::Value;
 use tandem_record::conversation::{FlowFailure, FlowRunStart};
-use tandem_record::{RunId, Timestamp};
+use tandem_record::{Object, RunId, Timestamp};
 
 /// What the code is handed to go on with.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,14 +42,27 @@ pub trait Programs {
     /// Starts the code of a new run up to its first step.
     fn start(&mut self, start: &FlowRunStart, now: Timestamp) -> ProgramStep;
 
-    /// Goes on with a parked program; `None` when it is not loaded.
+    /// Goes on with a parked program; `None` when it is not loaded. `context` has the members of
+    /// `ctx` that the turn changes, as in the last [`FlowRecord::Segment`] of the journal.
+    ///
+    /// [`FlowRecord::Segment`]: tandem_record::conversation::FlowRecord::Segment
     fn resume(
         &mut self,
         run: &RunId,
         with: Resume,
-        inbound: Option<&Value>,
+        context: &Object,
         now: Timestamp,
     ) -> Option<ProgramStep>;
+
+    /// Validates a reply with the `responseSchema` of the effect at which the program is parked,
+    /// where that schema is code. Gives the parsed value or what is wrong; `None` when the program
+    /// is not loaded.
+    fn check_reply(
+        &mut self,
+        run: &RunId,
+        value: &Value,
+        now: Timestamp,
+    ) -> Option<Result<Value, Vec<String>>>;
 
     /// Ends a program so that its `finally` blocks run. Returns what it yielded meanwhile, which
     /// nobody performs.

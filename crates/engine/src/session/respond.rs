@@ -3,12 +3,14 @@
 use super::draft::Draft;
 use super::hook_decision::BeforeResponse;
 use super::turn::Next;
+use super::turn_state::Turn;
 use crate::agent::HookFailurePolicy;
 use serde_json::{Value, json};
 use tandem_record::EffectId;
 use tandem_record::conversation::{
-    Candidate, CandidateOrigin, CodeCall, CodeError, CodeOutcome, HookStage, LedgerMessage,
-    MessageRole, ResponseSource, SendRequest, SessionEventBody as Body, SessionWork, WorkPurpose,
+    AgentMode, Author, Candidate, CandidateOrigin, CodeCall, CodeError, CodeOutcome, HookStage,
+    LedgerMessage, MessageRole, Modality, ResponseSource, SendRequest, SessionEventBody as Body,
+    SessionWork, TurnCause, WorkPurpose,
 };
 
 impl Draft<'_> {
@@ -37,6 +39,7 @@ impl Draft<'_> {
             index: self.turn().candidates,
             text: text.to_owned(),
             origin,
+            modality: self.modality_of(origin, structured.as_ref()),
             structured,
         };
         self.emit(Body::ResponsePrepared {
@@ -44,7 +47,7 @@ impl Draft<'_> {
             source,
         });
         if !self.cx.agent.hooks.before_response || !origin.passes_before_response() {
-            self.queue_text(candidate);
+            self.release(candidate);
             return Next::DONE;
         }
         let input = self.candidate_input(&candidate, source);
@@ -65,7 +68,7 @@ impl Draft<'_> {
             "turnId": self.session.turn_id(turn.number),
             "candidate": {
                 "text": candidate.text,
-                "modality": "text",
+                "modality": candidate.modality,
                 "index": candidate.index,
                 "origin": candidate.origin,
             },
@@ -107,19 +110,25 @@ impl Draft<'_> {
             stage: HookStage::BeforeResponse,
             decision: decision.to_json(),
         });
+        let origin = candidate.origin;
         match decision {
-            BeforeResponse::Continue => self.queue_text(candidate.clone()),
+            BeforeResponse::Continue => self.release(candidate),
             BeforeResponse::Cancel { reason } => {
                 let index = candidate.index;
                 self.emit(Body::ResponseCanceled { index, reason });
             }
-            BeforeResponse::Replace { reply, structured } => {
+            BeforeResponse::Replace {
+                reply,
+                modality,
+                structured,
+            } => {
                 candidate.text = reply;
+                candidate.modality = modality.unwrap_or(candidate.modality);
                 candidate.structured = structured.or(candidate.structured);
-                self.queue_text(candidate.clone());
+                self.release(candidate);
             }
         }
-        self.after_candidate(candidate.origin)
+        self.after_candidate(origin)
     }
 
     /// Where the turn goes on after a candidate that the hook looked at.
@@ -138,15 +147,33 @@ impl Draft<'_> {
                 let result = self.escalate_result();
                 self.resume_flow(super::program::Resume::Value(result))
             }
-            CandidateOrigin::TimeoutText if is_driving => Next::Wait,
             _ => Next::DONE,
         }
     }
 
-    /// Puts a text into the outbox and the ledger.
-    fn queue_text(&mut self, candidate: Candidate) {
-        let to = self.session.start.address.clone();
-        self.queue_text_to(&to, candidate);
+    /// Sends a text of the agent, or holds it back as the mode of the session says.
+    fn release(&mut self, candidate: Candidate) {
+        if candidate.text.trim().is_empty() {
+            let index = candidate.index;
+            let reason = Some("empty".to_owned());
+            self.emit(Body::ResponseCanceled { index, reason });
+            return;
+        }
+        match self.agent_mode() {
+            AgentMode::Auto => {
+                let to = self.session.start.address.clone();
+                self.queue_text(&to, candidate, None);
+            }
+            AgentMode::DraftOnly => self.hold_draft(candidate),
+            AgentMode::Off => self.suppress("agent_off"),
+        }
+    }
+
+    fn suppress(&mut self, reason: &str) {
+        self.emit(Body::ResponseSuppressed {
+            effect_id: None,
+            reason: reason.to_owned(),
+        });
     }
 
     /// Sends a text beside the response: no hook, not remembered by the model.
@@ -154,34 +181,54 @@ impl Draft<'_> {
         if text.trim().is_empty() {
             return;
         }
-        let candidate = Candidate {
-            index: 0,
-            text: text.to_owned(),
-            origin: CandidateOrigin::Side,
-            structured: None,
-        };
-        self.queue_text_to(to, candidate);
+        let candidate = plain(text, CandidateOrigin::Side);
+        let is_command = self.session.turn.as_ref().is_some_and(Turn::is_command);
+        match self.agent_mode() {
+            // Nobody decides about drafts of a session that has ended.
+            AgentMode::DraftOnly if self.session.ended.is_some() => self.suppress("session_ended"),
+            AgentMode::Off if !is_command => self.suppress("agent_off"),
+            AgentMode::DraftOnly if !is_command && to == self.session.start.address => {
+                self.hold_draft(candidate);
+            }
+            _ => self.queue_text(to, candidate, None),
+        }
     }
 
-    /// Answers a command.
+    /// Answers a command, to whoever wrote it.
     pub(super) fn answer_command(&mut self, text: &str) -> Next {
-        let candidate = Candidate {
-            index: 0,
-            text: text.to_owned(),
-            origin: CandidateOrigin::Command,
-            structured: None,
-        };
-        self.queue_text(candidate);
+        let to = self.caller().1;
+        self.queue_text(&to, plain(text, CandidateOrigin::Command), None);
         Next::DONE
     }
 
-    fn queue_text_to(&mut self, to: &str, candidate: Candidate) {
+    /// The transport and the address of whoever the turn answers.
+    pub(super) fn caller(&self) -> (String, String) {
+        let turn = self.session.turn.as_ref();
+        match turn.map(|turn| &turn.cause) {
+            Some(TurnCause::AdminCommand {
+                message, transport, ..
+            }) => (transport.clone(), message.from.clone()),
+            _ => {
+                let start = &self.session.start;
+                (start.transport.clone(), start.address.clone())
+            }
+        }
+    }
+
+    /// Puts a text into the outbox and the ledger.
+    pub(super) fn queue_text(&mut self, to: &str, candidate: Candidate, author: Option<Author>) {
         let next = self.session.next_seq();
         let effect_id = EffectId::from(format!("{}:{next}", self.session.id()));
+        let (transport, caller) = self.caller();
+        let transport = match to == caller {
+            true => transport,
+            false => self.session.start.transport.clone(),
+        };
         let request = SendRequest {
-            transport: self.session.start.transport.clone(),
+            transport,
             to: to.to_owned(),
             text: candidate.text.clone(),
+            modality: candidate.modality,
             attempts: 0,
         };
         self.add_work(effect_id.clone(), SessionWork::Send(request));
@@ -189,7 +236,7 @@ impl Draft<'_> {
             id: effect_id.to_string(),
             role: MessageRole::Assistant,
             text: candidate.text.clone(),
-            author: None,
+            author,
             at: self.now,
         };
         self.emit(Body::ResponseQueued {
@@ -225,10 +272,7 @@ impl Draft<'_> {
                     effect_id,
                     reason: error.message.clone(),
                 });
-                self.emit(Body::ResponseFailed {
-                    stage: "send".to_owned(),
-                    reason: error.message.clone(),
-                });
+                self.report_failure("send", &error.message);
             }
         }
         self.delivered_turn = None;
@@ -264,5 +308,16 @@ impl Draft<'_> {
             self.report_hook_failure(HookStage::OnResponse, &error.message);
         }
         self.start_report();
+    }
+}
+
+/// A text that no hook looks at.
+pub(super) fn plain(text: &str, origin: CandidateOrigin) -> Candidate {
+    Candidate {
+        index: 0,
+        text: text.to_owned(),
+        origin,
+        modality: Modality::Text,
+        structured: None,
     }
 }

@@ -1,14 +1,15 @@
 //! The folded state of a session. [`super::evolve`] is the only place that changes it.
 
+use super::flow_state::ActiveFlow;
+use super::turn_state::{Burst, HeldDraft, PendingApproval, PendingReport, Turn, WaitingTurn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
-    AdminActor, ChatMessage, ChatToolCall, CodeCall, EscalationRecord, FlowPause, LedgerMessage,
-    QueuedMessage, RequestedWork, ResponseSource, SessionEnd, SessionStart, TurnCause, TurnTrigger,
-    WaitFor,
+    AdminActor, AgentMode, ApprovalAsked, EscalationRecord, FlowPause, FlowStartRequest,
+    LedgerMessage, QueuedMessage, SessionEnd, SessionStart, TurnCause, WaitFor,
 };
-use tandem_record::{EffectId, EscalationId, FlowId, MessageId, RunId, Seq, Timestamp};
+use tandem_record::{EffectId, EscalationId, InterruptId, MessageId, RunId, Seq, Timestamp};
 
 /// One conversation of one user with one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,8 +24,6 @@ pub struct ChatSession {
     pub(super) message_count: u64,
     /// The author's keys. Reserved keys follow from the rest of the state.
     pub(super) kv: BTreeMap<String, Value>,
-    /// The user's own settings.
-    pub(super) preferences: BTreeMap<String, Value>,
     /// The last messages, for the model.
     pub(super) memory: VecDeque<LedgerMessage>,
     /// The number of the last turn that was given out.
@@ -32,7 +31,19 @@ pub struct ChatSession {
     pub(super) turn: Option<Turn>,
     /// Turns that wait for their place, in order.
     pub(super) waiting: VecDeque<WaitingTurn>,
+    /// Messages whose window is open.
+    pub(super) burst: Option<Burst>,
+    /// Who writes to the user, if not as the agent says.
+    pub(super) mode: Option<AgentMode>,
     pub(super) flow: Option<ActiveFlow>,
+    /// Runs that no longer fit their code and wait for an operator.
+    pub(super) diverged: BTreeMap<RunId, ActiveFlow>,
+    /// Flows of workflows that wait until no other flow is active.
+    pub(super) deferred: VecDeque<FlowStartRequest>,
+    /// A call of the model that waits for consent.
+    pub(super) approval: Option<PendingApproval>,
+    /// Texts that wait for a person's approval.
+    pub(super) drafts: BTreeMap<InterruptId, HeldDraft>,
     /// How many flow runs were started: part of their ids.
     pub(super) flows_started: u64,
     pub(super) escalations: BTreeMap<EscalationId, EscalationRecord>,
@@ -42,94 +53,18 @@ pub struct ChatSession {
     pub(super) queued: VecDeque<QueuedMessage>,
     /// Since when a person's answer is pending.
     pub(super) pending_since: Option<Timestamp>,
+    /// The last event about a person's answer.
+    pub(super) last_hitl: Option<Seq>,
+    /// When the user was last told that a person is awaited.
+    pub(super) last_ack_at: Option<Timestamp>,
+    /// Tokens that the session's model calls used.
+    pub(super) tokens: u64,
     /// Texts that were queued and are not final yet, with the turn they belong to.
     pub(super) unsent: BTreeMap<EffectId, u64>,
     /// Turns whose texts are not all final, with what `onResponse` is to be told.
     pub(super) reports: VecDeque<PendingReport>,
     /// The report that is being made.
     pub(super) reporting: Option<EffectId>,
-}
-
-/// A turn that has not started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct WaitingTurn {
-    pub(super) number: u64,
-    pub(super) cause: TurnCause,
-}
-
-/// The turn under way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
-    pub(super) number: u64,
-    pub(super) started_at: Timestamp,
-    pub(super) cause: TurnCause,
-    /// The work it waits for.
-    pub(super) pending: Option<RequestedWork>,
-    pub(super) source: ResponseSource,
-    pub(super) before_llm_action: Option<String>,
-    /// The strongest decision about a candidate so far.
-    pub(super) before_response_action: Option<String>,
-    /// Candidates made so far.
-    pub(super) candidates: u32,
-    /// Texts of candidates that were not cancelled.
-    pub(super) texts: Vec<String>,
-    pub(super) structured: Option<Value>,
-    /// The exchange with the model so far, after the working memory.
-    pub(super) exchange: Vec<ChatMessage>,
-    pub(super) tool_rounds: u32,
-    /// Tool calls of the last answer that are not made yet.
-    pub(super) tool_calls: VecDeque<ChatToolCall>,
-    pub(super) flow_effects: u32,
-    pub(super) handoffs: u32,
-    /// A decision of a person or a deadline that this turn used.
-    pub(super) consumed: Option<ConsumedOutcome>,
-    /// The flow that spoke.
-    pub(super) flow_id: Option<FlowId>,
-    pub(super) flow_run: Option<RunId>,
-    /// The session ends with this turn.
-    pub(super) ends_session: Option<SessionEnd>,
-    /// The admin whose command it carries out.
-    pub(super) actor: Option<AdminActor>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ConsumedOutcome {
-    Resolved,
-    TimedOut,
-}
-
-/// The flow run of the session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ActiveFlow {
-    pub(super) flow: FlowId,
-    pub(super) run: RunId,
-    pub(super) version: String,
-    pub(super) started_at: Timestamp,
-    pub(super) answers: BTreeMap<String, String>,
-    /// The number of effects produced.
-    pub(super) steps: u32,
-    /// The effect that is performed now, as the author wrote it.
-    pub(super) current: Option<Value>,
-    pub(super) pause: Option<FlowPause>,
-    /// The last `confirm`, for `waitFor: confirm_response`.
-    pub(super) last_confirm: Option<Value>,
-    pub(super) last_interrupt: Option<Value>,
-    /// The escalation it opened last.
-    pub(super) escalation: Option<EscalationId>,
-    /// Records in its journal.
-    pub(super) records: u32,
-    /// The message that last advanced it.
-    pub(super) last_message: Option<MessageId>,
-    /// Ids the author gave.
-    pub(super) client_ids: Vec<String>,
-}
-
-/// What `onResponse` is told once the texts of a turn are final.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct PendingReport {
-    pub(super) turn: u64,
-    pub(super) call: CodeCall,
 }
 
 impl ChatSession {
@@ -170,7 +105,7 @@ impl ChatSession {
             .map(|(key, value)| key.len() + tandem_record::Size::of(value).memory)
             .sum();
         let exchange = self.turn.as_ref().map_or(0, |turn| {
-            let messages = turn.exchange.iter();
+            let messages = turn.model.exchange.iter();
             messages.map(|m| m.content.len() + 160).sum::<usize>()
         });
         2_048 + messages + keys + exchange + self.escalations.len() * 512
@@ -180,7 +115,8 @@ impl ChatSession {
     pub fn is_turn_over(&self, number: u64) -> bool {
         let is_it = |turn: &Turn| turn.number == number;
         let is_under_way = self.turn.as_ref().is_some_and(is_it);
-        let waits = self.waiting.iter().any(|waiting| waiting.number == number);
+        let waits = self.waiting.iter().any(|waiting| waiting.number == number)
+            || self.burst.as_ref().is_some_and(|b| b.number == number);
         !is_under_way && (!waits || self.ended.is_some())
     }
 
@@ -232,7 +168,9 @@ impl ChatSession {
 
     /// A turn with this message is under way or waits.
     pub fn turn_of_message(&self, id: &MessageId) -> Option<u64> {
-        let is_of = |cause: &TurnCause| cause.message().is_some_and(|m| m.message_id == *id);
+        let is_of = |cause: &TurnCause| cause.message_ids().contains(id);
+        let is_held = |b: &&Burst| b.messages.iter().any(|m| m.message_id == *id);
+        let held = self.burst.iter().filter(is_held).map(|b| b.number);
         let active = self
             .turn
             .iter()
@@ -243,7 +181,27 @@ impl ChatSession {
             .iter()
             .filter(|w| is_of(&w.cause))
             .map(|w| w.number);
-        active.chain(waiting).next()
+        active.chain(waiting).chain(held).next()
+    }
+
+    /// Tokens that the session's model calls used.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// Who writes to the user in this session, if it was set.
+    pub fn mode(&self) -> Option<AgentMode> {
+        self.mode
+    }
+
+    /// Texts that wait for a person's approval.
+    pub fn drafts(&self) -> impl Iterator<Item = (&InterruptId, &HeldDraft)> {
+        self.drafts.iter()
+    }
+
+    /// Runs that no longer fit their code and wait for an operator.
+    pub fn diverged(&self) -> impl Iterator<Item = &ActiveFlow> {
+        self.diverged.values()
     }
 
     /// The escalation that decides the session's mode, while it is open.
@@ -259,6 +217,11 @@ impl ChatSession {
         if self.attached_escalation().is_some() {
             return Some("pending_admin_resolution");
         }
+        if let Some(approval) = &self.approval
+            && let ApprovalAsked::User { .. } = approval.request.asked
+        {
+            return Some("pending_confirm");
+        }
         match self.flow.as_ref()?.pause.as_ref()? {
             FlowPause::Confirm { .. } => Some("pending_confirm"),
             FlowPause::Wait { wait_for, .. } if *wait_for == WaitFor::ConfirmResponse => {
@@ -266,48 +229,5 @@ impl ChatSession {
             }
             _ => None,
         }
-    }
-}
-
-impl Turn {
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub fn trigger(&self) -> TurnTrigger {
-        self.cause.trigger()
-    }
-
-    /// The text the turn is about.
-    pub(super) fn text(&self) -> &str {
-        self.cause.message().map_or("", |m| m.body.as_str())
-    }
-}
-
-impl ActiveFlow {
-    pub fn flow_id(&self) -> &FlowId {
-        &self.flow
-    }
-
-    pub fn run_id(&self) -> &RunId {
-        &self.run
-    }
-
-    pub fn pause(&self) -> Option<&FlowPause> {
-        self.pause.as_ref()
-    }
-
-    pub fn answers(&self) -> &BTreeMap<String, String> {
-        &self.answers
-    }
-
-    /// The number of effects it has produced.
-    pub fn steps(&self) -> u32 {
-        self.steps
-    }
-
-    /// Whether the flow waits for an answer of the user, a person or a timer.
-    pub fn is_paused(&self) -> bool {
-        self.pause.is_some()
     }
 }

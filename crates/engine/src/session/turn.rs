@@ -2,20 +2,26 @@
 //! model, response.
 
 use super::draft::Draft;
-use super::state::Turn;
-use crate::agent::FlowRouter;
+use super::hook_decision::BeforeLlm;
+use super::turn_state::Turn;
+use crate::agent::HookFailurePolicy;
 use crate::flow::FlowError;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    CandidateOrigin, CodeCall, FlowOrigin, HookStage, ModelPurpose, RequestedWork, ResponseSource,
-    SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome, TurnTrigger, WorkOutcome,
-    WorkPurpose,
+    AgentMode, CandidateOrigin, CodeCall, CodeOutcome, FlowOrigin, HookStage, ModelPurpose,
+    RequestedWork, ResponseSource, SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome,
+    WorkOutcome, WorkPurpose,
 };
+
+/// Sent to everybody but the only user an agent serves.
+const NOT_SERVED: &str = "This assistant serves one person only.";
 
 /// Where a turn goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Next {
     Command,
+    /// What the message may mean before the agent looks at it.
+    Listen,
     BeforeLlm,
     /// The flow that waits, if there is one; else the router.
     Gate,
@@ -38,22 +44,32 @@ impl Draft<'_> {
             return;
         };
         let trigger = next.cause.trigger();
-        let message = next.cause.message();
-        let is_command = trigger == TurnTrigger::Inbound
-            && message.is_some_and(|m| super::command_line::CommandLine::parse(&m.body).is_some());
-        let remembered = trigger == TurnTrigger::Inbound && !is_command;
         self.emit(Body::TurnStarted {
             trigger,
-            message_ids: message.map(|m| m.message_id.clone()).into_iter().collect(),
-            remembered,
+            message_ids: next.cause.message_ids(),
+            remembered: next.is_plain_message(),
         });
-        self.greet();
+        self.host_calls = 0;
         let first = match self.turn().cause.clone() {
-            TurnCause::Message { .. } => Next::Command,
+            TurnCause::Message { .. } if !self.is_served() => {
+                let to = self.session.start.address.clone();
+                self.send_side_message(&to, NOT_SERVED);
+                Next::DONE
+            }
+            TurnCause::Message { .. } => {
+                self.greet();
+                Next::Command
+            }
+            TurnCause::AdminCommand { .. } => Next::Command,
             TurnCause::QueueReplay { .. } => Next::BeforeLlm,
             TurnCause::Deadline { interrupt } => self.pass_deadline(&interrupt),
             TurnCause::EscalationClosed { escalation } => self.deliver_resolution(&escalation),
-            TurnCause::StartFlow { flow, input } => self.start_requested_flow(&flow, input),
+            TurnCause::StartFlow(request) => self.start_requested_flow(*request),
+            TurnCause::Reminder { interrupt, index } => self.remind(&interrupt, index),
+            TurnCause::Answered { interrupt, value } => self.answer_for_user(&interrupt, value),
+            TurnCause::WorkflowFinished { interrupt, result } => {
+                self.deliver_workflow(&interrupt, &result)
+            }
         };
         self.advance(first);
     }
@@ -64,11 +80,12 @@ impl Draft<'_> {
 
     pub(super) fn advance(&mut self, mut next: Next) {
         loop {
-            if self.needs_program.is_some() {
+            if self.needs_program.is_some() || self.found_divergence.is_some() {
                 return;
             }
             next = match next {
                 Next::Command => self.command_gate(),
+                Next::Listen => self.listen(),
                 Next::BeforeLlm => self.before_llm(),
                 Next::Gate => self.gate(),
                 Next::Router => self.route(),
@@ -117,6 +134,34 @@ impl Draft<'_> {
                 self.finish_loop_tool(call, done)
             }
             (WorkPurpose::FlowTool, WorkOutcome::Tool(done)) => self.finish_flow_tool(done),
+            (WorkPurpose::CommandActor, WorkOutcome::Code(done)) => self.use_command_actor(done),
+            (WorkPurpose::CommandRight { actor }, WorkOutcome::Code(done)) => {
+                self.use_command_right(actor, done)
+            }
+            (WorkPurpose::HelpActor, WorkOutcome::Code(done)) => self.use_help_actor(done),
+            (
+                WorkPurpose::HelpRight {
+                    actor,
+                    allowed,
+                    rest,
+                },
+                WorkOutcome::Code(done),
+            ) => self.use_help_right(actor, allowed.clone(), rest, done),
+            (WorkPurpose::Escalations, WorkOutcome::Escalations(open)) => {
+                self.list_escalations(open)
+            }
+            (WorkPurpose::Transcript, WorkOutcome::Transcript(result)) => {
+                self.use_transcript(result)
+            }
+            (WorkPurpose::ApprovalRule { call }, WorkOutcome::Code(done)) => {
+                self.use_approval_rule(call, done)
+            }
+            (WorkPurpose::FlowWorkflow, WorkOutcome::Workflow(started)) => {
+                self.finish_workflow_start(started)
+            }
+            (WorkPurpose::LoopWorkflow { call }, WorkOutcome::Workflow(started)) => {
+                self.finish_loop_workflow(call, started)
+            }
             // The performer answers in the kind of the work; anything else is a fault of the host
             // and must not leave the session stuck.
             _ => self.fail_turn("runtime", "the work ended with an outcome of another kind"),
@@ -128,15 +173,17 @@ impl Draft<'_> {
         self.emit(Body::ResponseFailed {
             stage: stage.to_owned(),
             reason: reason.to_owned(),
+            fatal: true,
         });
         let text = self.cx.agent.texts.fallback_reply.clone();
-        let next = self.respond(&text, CandidateOrigin::Fallback, None);
-        match next {
-            Next::Finish(_) => Next::Finish(TurnOutcome::Failed {
-                reason: reason.to_owned(),
-            }),
-            other => other,
-        }
+        self.respond(&text, CandidateOrigin::Fallback, None)
+    }
+
+    /// Whether the agent serves this user.
+    fn is_served(&self) -> bool {
+        let user = &self.session.start.user.external_user_id;
+        let only = self.cx.agent.single_user.as_ref();
+        only.is_none_or(|only| only == user)
     }
 
     fn greet(&mut self) {
@@ -150,12 +197,15 @@ impl Draft<'_> {
     }
 
     fn before_llm(&mut self) -> Next {
+        if self.agent_mode() == AgentMode::Off {
+            return Next::DONE;
+        }
         if !self.cx.agent.hooks.before_llm {
             return Next::Gate;
         }
         let turn = self.turn();
         let (number, trigger, text) = (turn.number, turn.trigger(), turn.text().to_owned());
-        let message = turn.cause.message().map(super::context_data::inbound);
+        let message = turn.inbound();
         let flow = self.session.flow.as_ref();
         let active = flow.map(
             |flow| json!({"flowId": flow.flow, "pausedOn": flow.pause.as_ref().map(|p| p.name())}),
@@ -180,14 +230,10 @@ impl Draft<'_> {
     }
 
     pub(super) fn report_hook_failure(&mut self, stage: HookStage, reason: &str) {
-        self.emit(Body::ResponseFailed {
-            stage: stage.as_str().to_owned(),
-            reason: reason.to_owned(),
-        });
+        self.report_failure(stage.as_str(), reason);
     }
 
-    fn decide_before_llm(&mut self, done: &tandem_record::conversation::CodeOutcome) -> Next {
-        use super::hook_decision::BeforeLlm;
+    fn decide_before_llm(&mut self, done: &CodeOutcome) -> Next {
         let read = match &done.error {
             Some(error) => Err(error.message.clone()),
             None => BeforeLlm::read(done.value.as_ref()),
@@ -196,7 +242,12 @@ impl Draft<'_> {
             Ok(decision) => decision,
             Err(reason) => {
                 self.report_hook_failure(HookStage::BeforeLlm, &reason);
-                BeforeLlm::Continue
+                match self.cx.agent.hooks.before_llm_on_error {
+                    HookFailurePolicy::Continue => BeforeLlm::Continue,
+                    HookFailurePolicy::Cancel => BeforeLlm::End {
+                        reason: Some("hook_failed".to_owned()),
+                    },
+                }
             }
         };
         let decision = self.admit_route(decision);
@@ -206,7 +257,10 @@ impl Draft<'_> {
         });
         match decision {
             BeforeLlm::Continue => Next::Gate,
-            BeforeLlm::End { reason } => Next::Finish(TurnOutcome::EndedByPolicy { reason }),
+            BeforeLlm::End { reason } => {
+                self.note_held_silently();
+                Next::Finish(TurnOutcome::EndedByPolicy { reason })
+            }
             BeforeLlm::SkipLlm { draft, structured } => {
                 let reply = structured.as_ref().and_then(|s| s.get("reply")?.as_str());
                 let text = draft.or(reply.map(str::to_owned)).unwrap_or_default();
@@ -228,11 +282,7 @@ impl Draft<'_> {
     }
 
     /// A hook may not start a flow over an open question, or one that does not exist.
-    fn admit_route(
-        &mut self,
-        decision: super::hook_decision::BeforeLlm,
-    ) -> super::hook_decision::BeforeLlm {
-        use super::hook_decision::BeforeLlm;
+    fn admit_route(&mut self, decision: BeforeLlm) -> BeforeLlm {
         let BeforeLlm::RouteFlow { flow, .. } = &decision else {
             return decision;
         };
@@ -245,27 +295,6 @@ impl Draft<'_> {
         };
         self.report_hook_failure(HookStage::BeforeLlm, reason);
         BeforeLlm::Continue
-    }
-
-    fn route(&mut self) -> Next {
-        let routes = matches!(
-            self.turn().trigger(),
-            TurnTrigger::Inbound | TurnTrigger::QueueReplay
-        );
-        match &self.cx.agent.flow_router {
-            Some(FlowRouter::Detector { prompt, .. }) if routes => {
-                let messages = self.router_messages(prompt);
-                let work = SessionWork::Model {
-                    purpose: ModelPurpose::Router,
-                    messages,
-                    tools: Vec::new(),
-                };
-                let purpose = ModelPurpose::Router;
-                self.request(WorkPurpose::Model { purpose }, work);
-                Next::Wait
-            }
-            _ => Next::Classic,
-        }
     }
 
     /// A result that a flow gets for an effect, as the journal has it.

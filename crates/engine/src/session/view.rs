@@ -1,6 +1,8 @@
 //! A session as readers see it.
 
 use super::state::ChatSession;
+use serde_json::{Value, json};
+use tandem_record::Timestamp;
 use tandem_record::conversation::{ActiveFlowView, HitlView, SessionView};
 
 impl ChatSession {
@@ -29,5 +31,38 @@ impl ChatSession {
             },
             flow,
         }
+    }
+
+    /// The session as `GET /sessions/{id}` and the rules of admins see it.
+    pub fn shown(&self) -> Value {
+        let view = self.view();
+        let text = |at: Option<Timestamp>| at.map(|at| at.rfc3339());
+        let flow = view.flow.map(|flow| {
+            json!({
+                "flowId": flow.flow_id,
+                "flowRunId": flow.flow_run_id,
+                "status": if flow.is_paused { "paused" } else { "running" },
+                "pausedOn": flow.paused_on,
+                "deadline": text(flow.deadline),
+                "answers": flow.answers,
+            })
+        });
+        json!({
+            "id": view.id,
+            "agentId": view.agent_id,
+            "userId": view.user_id,
+            "userExternalId": view.user_external_id,
+            "startedAt": view.started_at.rfc3339(),
+            "lastActiveAt": view.last_active_at.rfc3339(),
+            "endedAt": text(view.ended_at),
+            "messageCount": view.message_count,
+            "hitl": {
+                "mode": view.hitl.mode,
+                "escalationId": view.hitl.escalation_id,
+                "proxyId": null,
+                "pendingSince": text(view.hitl.pending_since),
+            },
+            "flow": flow,
+        })
     }
 }

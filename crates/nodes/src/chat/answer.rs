@@ -101,8 +101,8 @@ impl AnswerParts {
                 text: has_text.then_some(self.text),
                 structured,
                 tool_calls,
+                usage: self.usage,
             },
-            usage: self.usage,
             is_truncated,
         })
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tandem_record::conversation::{ChatAnswer, ChatMessage, ChatRole, ModelPurpose};
-use tandem_record::{AgentId, EffectId, ModelUsage, SessionId, TraceContext};
+use tandem_record::{AgentId, EffectId, SessionId, TraceContext};
 
 /// One call of an agent's model.
 #[derive(Clone, Debug)]
@@ -75,8 +75,6 @@ pub struct ChatReply {
     /// Where an object was requested and the model wrote none, `structured` is absent and `text` is
     /// what it wrote.
     pub answer: ChatAnswer,
-    /// Absent when the provider did not count.
-    pub usage: Option<ModelUsage>,
     /// The output limit ended the text.
     pub is_truncated: bool,
 }

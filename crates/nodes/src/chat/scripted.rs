@@ -100,8 +100,8 @@ fn reply(answer: &ScriptedAnswer, request: &ChatRequest) -> ChatReply {
     let spoken = spoken.filter(|m| m.role != ChatRole::System);
     let inputs = inputs.chain(spoken.map(|m| m.content.as_str()));
     ChatReply {
-        usage: Some(count_usage(inputs, text.as_deref().unwrap_or_default())),
         answer: ChatAnswer {
+            usage: Some(count_usage(inputs, text.as_deref().unwrap_or_default())),
             text,
             structured: answer.structured.clone().or(parsed),
             tool_calls: calls

@@ -44,6 +44,21 @@ pub enum ResponseSource {
     Scheduled,
 }
 
+/// How a text reaches the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Modality {
+    #[default]
+    Text,
+    Voice,
+}
+
+impl Modality {
+    pub fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
+}
+
 /// A text that may be sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +67,8 @@ pub struct Candidate {
     pub index: u32,
     pub text: String,
     pub origin: CandidateOrigin,
+    #[serde(default, skip_serializing_if = "Modality::is_text")]
+    pub modality: Modality,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
 }

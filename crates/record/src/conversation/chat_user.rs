@@ -1,6 +1,6 @@
 //! What is stored of one user of one agent: the profile, and which session is active.
 
-use super::ChatUser;
+use super::{ChatUser, UserConsent};
 use crate::{AgentId, Owner, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,9 +37,57 @@ pub struct ProfileChange {
     pub name_is_chosen: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
+    /// Whether the user accepts messages they did not cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proactive: Option<bool>,
     /// Merged into the preferences; `null` removes a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferences: Option<Value>,
+}
+
+impl ProfileChange {
+    /// Adds a later change; its values win.
+    pub fn merge(&mut self, later: Self) {
+        self.name_is_chosen |= later.name_is_chosen;
+        self.display_name = later.display_name.or(self.display_name.take());
+        self.tags = later.tags.or(self.tags.take());
+        self.proactive = later.proactive.or(self.proactive);
+        self.preferences = match (self.preferences.take(), later.preferences) {
+            (Some(Value::Object(mut earlier)), Some(Value::Object(later))) => {
+                earlier.extend(later);
+                Some(Value::Object(earlier))
+            }
+            (earlier, later) => later.or(earlier),
+        };
+    }
+
+    /// Changes a profile.
+    pub fn apply_to(&self, profile: &mut ChatUser) {
+        if let Some(name) = &self.display_name {
+            profile.display_name.clone_from(name);
+            profile.name_is_chosen |= self.name_is_chosen;
+        }
+        if let Some(tags) = &self.tags {
+            profile.tags.clone_from(tags);
+        }
+        if let Some(proactive) = self.proactive {
+            profile.consent = Some(UserConsent { proactive });
+        }
+        let Some(Value::Object(new)) = &self.preferences else {
+            return;
+        };
+        if !profile.preferences.is_object() {
+            profile.preferences = Value::Object(crate::Object::new());
+        }
+        if let Value::Object(preferences) = &mut profile.preferences {
+            for (key, value) in new {
+                match value {
+                    Value::Null => drop(preferences.remove(key)),
+                    value => drop(preferences.insert(key.clone(), value.clone())),
+                }
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -75,6 +75,46 @@ pub struct EscalationRecord {
     /// The interrupt of the wait for it, while a flow waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt_id: Option<InterruptId>,
+    /// Why it was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<String>,
+    /// How many people must approve; one refusal closes it.
+    pub required_approvals: u32,
+    /// Who may decide; empty means everybody with the right.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<String>,
+    /// Approvals given so far, while more are needed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<EscalationVote>,
+    /// What the reviewer should know: last messages, profile, answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+}
+
+/// One person's approval where several are needed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EscalationVote {
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_data: Option<Value>,
+    pub at: Timestamp,
+}
+
+/// An open escalation as a list shows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenEscalation {
+    pub id: EscalationId,
+    pub user_external_id: String,
+    pub reason: String,
+    pub priority: EscalationPriority,
 }
 
 impl EscalationRecord {

@@ -1,6 +1,6 @@
 //! How a session names its flow runs and what they wait for.
 
-use crate::{EscalationId, FlowId, InterruptId, RunId, Seq, Timestamp};
+use crate::{EscalationId, FlowId, InterruptId, NodeId, RunId, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -55,6 +55,9 @@ pub enum FlowPause {
         interrupt_id: InterruptId,
         key: String,
         asked_at: Timestamp,
+        /// Reminders sent so far.
+        #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+        reminded: u32,
     },
     #[serde(rename_all = "camelCase")]
     Confirm {
@@ -65,6 +68,9 @@ pub enum FlowPause {
         /// The event of the question: a message received before it does not answer it.
         asked: Seq,
         asked_at: Timestamp,
+        /// Reminders sent so far.
+        #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+        reminded: u32,
     },
     #[serde(rename_all = "camelCase")]
     Wait {
@@ -131,6 +137,35 @@ pub enum ResumedBy {
     Stopped,
     Canceled,
     Workflow,
+}
+
+/// The node of a workflow that a flow run was started for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ParentNode {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+}
+
+/// How a workflow ended that a flow started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowResult {
+    pub run_id: RunId,
+    /// `completed`, `failed` or `cancelled`.
+    pub status: String,
+    #[serde(
+        default,
+        deserialize_with = "crate::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub output: Option<Value>,
+    #[serde(
+        default,
+        deserialize_with = "crate::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub error: Option<Value>,
 }
 
 /// How the last confirmation of a flow ended.

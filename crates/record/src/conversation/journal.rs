@@ -41,9 +41,9 @@ pub enum FlowRecord {
     Segment {
         turn: u64,
         trigger: TurnTrigger,
-        /// The message of the turn, as the code sees it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        inbound: Option<Value>,
+        /// Members of `ctx` that the turn changes: `inbound` (`null` for none), `turnId`,
+        /// `requestId`, `trigger`, `answers`, `lastInterrupt`.
+        context: Object,
     },
     Effect {
         step: u32,

@@ -39,7 +39,7 @@ impl SessionLedger {
     pub fn evolve(&mut self, recorded: &Recorded<SessionEvent>) {
         match &recorded.event.body {
             Body::SessionStarted(start) => self.transport.clone_from(&start.transport),
-            Body::MessageReceived { message } => self.messages.push(LedgerMessage {
+            Body::MessageReceived { message, .. } => self.messages.push(LedgerMessage {
                 id: message.message_id.to_string(),
                 role: MessageRole::User,
                 text: message.body.clone(),

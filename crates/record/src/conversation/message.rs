@@ -43,6 +43,16 @@ pub struct ChatUser {
     pub tags: Vec<String>,
     #[serde(default)]
     pub preferences: Value,
+    /// Absent until the user says something about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<UserConsent>,
+}
+
+/// What the user agreed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserConsent {
+    /// Messages the user did not cause.
+    pub proactive: bool,
 }
 
 /// A person who acts on a session by right, as the agent's rules resolved them.

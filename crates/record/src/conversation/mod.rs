@@ -5,6 +5,7 @@
 //! a stored event and a reader of a sent one see the same words.
 
 mod agent_summary;
+mod approval;
 mod candidate;
 mod chat_user;
 mod command;
@@ -14,35 +15,43 @@ mod journal;
 mod ledger;
 mod message;
 mod session_event;
+mod session_kinds;
 mod session_view;
 mod turn;
 mod turn_work;
 
 pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
-pub use candidate::{Candidate, CandidateOrigin, IntentStatus, ResponseSource};
+pub use approval::{AgentMode, ApprovalAsked, ApprovalRequest, DraftDecision, DraftOutcome};
+pub use candidate::{Candidate, CandidateOrigin, IntentStatus, Modality, ResponseSource};
 pub use chat_user::{ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange};
-pub use command::{AdminRequest, EscalationDecision, SessionCommand, SessionReply, SessionTimer};
+pub use command::{
+    AdminRequest, DivergenceAction, EscalationDecision, OnActiveFlow, SessionCommand, SessionReply,
+    SessionTimer,
+};
 pub use escalation::{
     ClosedEscalation, EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution,
-    EscalationStatus,
+    EscalationStatus, EscalationVote, OpenEscalation,
 };
 pub use flow_control::{
-    ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ResumedBy, WaitFor,
+    ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ParentNode, ResumedBy, WaitFor,
+    WorkflowResult,
 };
 pub use journal::{FlowRecord, FlowRunStart};
 pub use ledger::{OutboxIntent, SessionLedger};
 pub use message::{
     AdminActor, Author, ChatUser, InboundMessage, LedgerMessage, MessageRole, SenderProfile,
+    UserConsent,
 };
-pub use session_event::{
-    AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionEvent, SessionEventBody,
-    SessionStart, TurnOutcome, TurnTrigger,
+pub use session_event::{SessionEvent, SessionEventBody};
+pub use session_kinds::{
+    AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionStart, TurnOutcome,
+    TurnTrigger,
 };
 pub use session_view::{ActiveFlowView, HitlView, SessionView};
-pub use turn::{QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
+pub use turn::{FlowStartRequest, QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{
-    ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome,
-    ModelPurpose, SendRequest, SessionWork, SideMessage, WorkOutcome,
+    ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome, FlowReport,
+    ModelPurpose, SendRequest, SessionWork, SideMessage, WorkOutcome, WorkflowStart,
 };
 
 #[cfg(test)]

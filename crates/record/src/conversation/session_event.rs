@@ -1,14 +1,14 @@
 //! The events of a session. Past tense, append-only, enough to rebuild the session's whole state.
 
 use super::{
-    AdminActor, Candidate, ChatAnswer, ChatUser, CodeCall, CodeError, ConfirmOutcome,
-    EscalationRecord, EscalationResolution, FlowFailure, FlowOrigin, FlowPause, FlowRef,
-    InboundMessage, LedgerMessage, ModelPurpose, RequestedWork, ResponseSource, ResumedBy,
-    TurnCause, WaitFor,
+    AdminActor, AgentMode, ApprovalRequest, AuthorizationDecision, Candidate, ChatAnswer, CodeCall,
+    CodeError, ConfirmOutcome, DraftOutcome, EscalationRecord, EscalationResolution,
+    EscalationVote, FlowFailure, FlowOrigin, FlowPause, FlowRef, HookStage, InboundMessage,
+    LedgerMessage, ModelPurpose, ParentNode, ProfileChange, RequestedWork, ResponseSource,
+    ResumedBy, RouterReason, SessionEnd, SessionStart, TurnCause, TurnOutcome, TurnTrigger,
+    WaitFor, WorkflowResult,
 };
-use crate::{
-    AgentId, EffectId, EscalationId, FlowId, InterruptId, MessageId, Owner, SessionId, Timestamp,
-};
+use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,126 +26,24 @@ pub struct SessionEvent {
     pub body: SessionEventBody,
 }
 
-/// What a new session begins with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionStart {
-    pub session_id: SessionId,
-    pub agent_id: AgentId,
-    pub owner: Owner,
-    pub user: ChatUser,
-    /// The transport the user writes by.
-    pub transport: String,
-    /// The user's address there.
-    pub address: String,
-    /// Text to greet a new user with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub welcome: Option<String>,
-    /// The session ends when nothing happens for so long.
-    pub idle_timeout_ms: u64,
-}
-
-/// Why a turn exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnTrigger {
-    Inbound,
-    Scheduled,
-    Resolution,
-    Handback,
-    ProxyInput,
-    Timer,
-    QueueReplay,
-    Workflow,
-    /// An admin started or aborted a flow.
-    Admin,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum TurnOutcome {
-    Processed,
-    /// A hook ended the turn.
-    EndedByPolicy {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    Failed {
-        reason: String,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HookStage {
-    #[serde(rename = "beforeLLM")]
-    BeforeLlm,
-    #[serde(rename = "beforeResponse")]
-    BeforeResponse,
-    #[serde(rename = "onResponse")]
-    OnResponse,
-}
-
-impl HookStage {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BeforeLlm => "beforeLLM",
-            Self::BeforeResponse => "beforeResponse",
-            Self::OnResponse => "onResponse",
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RouterReason {
-    Selected,
-    LowConfidence,
-    UnknownFlow,
-    ParseError,
-    Missing,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionEnd {
-    Idle,
-    Reset,
-    /// The model or the agent's code ended it.
-    Agent,
-    Api,
-}
-
-/// Whether an actor was allowed an action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AuthorizationDecision {
-    pub granted: bool,
-    pub action: String,
-    /// Stored under another name than the common field of every event.
-    #[serde(
-        rename = "resolvedActor",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub actor: Option<AdminActor>,
-    /// What identified nobody, hashed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signal: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub escalation_id: Option<EscalationId>,
-    /// Why it was refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    pub adapter: String,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
 pub enum SessionEventBody {
     SessionStarted(Box<SessionStart>),
-    /// A message of the user was accepted. It is processed in a turn of its own.
+    /// A message of the user was accepted. It is processed in a turn of its own, or with others that
+    /// arrive before `held_until`.
+    #[serde(rename_all = "camelCase")]
     MessageReceived {
         message: Box<InboundMessage>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        held_until: Option<Timestamp>,
+    },
+    /// The messages that were held become one turn.
+    BurstClosed,
+    /// What was said in a message became text; `None` when it could not be read.
+    MessageTranscribed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
     },
     #[serde(rename_all = "camelCase")]
     TurnStarted {
@@ -159,6 +57,14 @@ pub enum SessionEventBody {
     /// A turn waits for its place: a deadline passed, a person decided.
     TurnQueued {
         cause: TurnCause,
+    },
+    /// A turn that waited does not take place: the session has ended.
+    #[serde(rename_all = "camelCase")]
+    TurnDropped {
+        number: u64,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        message_ids: Vec<MessageId>,
+        reason: String,
     },
     TurnEnded(TurnOutcome),
     /// A turn requested work from outside and waits for it.
@@ -204,10 +110,11 @@ pub enum SessionEventBody {
         )]
         value: Option<Value>,
     },
-    /// The user chose a setting.
-    PreferenceChanged {
-        key: String,
-        value: Value,
+    /// The user's profile changed in this session.
+    ProfileChanged(Box<ProfileChange>),
+    /// Who writes to the user in this session, whatever the agent's own mode is.
+    ModeChanged {
+        mode: AgentMode,
     },
     #[serde(rename_all = "camelCase")]
     RouterDecided {
@@ -229,6 +136,11 @@ pub enum SessionEventBody {
         )]
         input: Option<Value>,
         version: String,
+        /// The node of a workflow that waits for the end of the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<ParentNode>,
+        /// 1, and one more for each time it was started again after a divergence.
+        attempt: u32,
     },
     FlowStartRefused {
         reason: String,
@@ -238,6 +150,9 @@ pub enum SessionEventBody {
     FlowEffectStarted {
         step: u32,
         effect: Value,
+        /// Context calls since the effect before it.
+        #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+        host_calls: u32,
     },
     FlowPaused {
         pause: FlowPause,
@@ -268,6 +183,34 @@ pub enum SessionEventBody {
     FlowEffectIgnored {
         effect: Value,
     },
+    /// An operator made a diverged run the active flow again, or gave it up.
+    #[serde(rename_all = "camelCase")]
+    DivergenceSettled {
+        flow_run_id: RunId,
+        retried: bool,
+    },
+    /// A flow of a workflow waits until no other flow is active.
+    #[serde(rename_all = "camelCase")]
+    FlowStartDeferred {
+        flow_id: FlowId,
+        #[serde(
+            default,
+            deserialize_with = "crate::present",
+            skip_serializing_if = "Option::is_none"
+        )]
+        input: Option<Value>,
+        parent: ParentNode,
+    },
+    /// The workflow of a deferred flow does not wait for it any more.
+    FlowStartWithdrawn {
+        parent: ParentNode,
+    },
+    /// A workflow ended before the flow that started it came to wait for it.
+    #[serde(rename_all = "camelCase")]
+    WorkflowFinishedEarly {
+        interrupt_id: InterruptId,
+        result: WorkflowResult,
+    },
     #[serde(rename_all = "camelCase")]
     InterruptPaused {
         interrupt_id: InterruptId,
@@ -283,6 +226,9 @@ pub enum SessionEventBody {
         kind: String,
         by: ResumedBy,
         outcome: String,
+        /// The reply that ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
     },
     #[serde(rename_all = "camelCase")]
     InterruptLate {
@@ -323,7 +269,27 @@ pub enum SessionEventBody {
         /// Whether it counts against the number of reprompts.
         counted: bool,
     },
+    /// A reminder of the open question was sent.
+    #[serde(rename_all = "camelCase")]
+    ReminderSent {
+        interrupt_id: InterruptId,
+        index: u32,
+    },
+    /// A call of the model waits for somebody's consent.
+    ApprovalRequested(Box<ApprovalRequest>),
+    /// That call was allowed, with these arguments, or refused.
+    #[serde(rename_all = "camelCase")]
+    ApprovalDecided {
+        call_id: String,
+        approved: bool,
+    },
     EscalationCreated(Box<EscalationRecord>),
+    /// One of several approvals that an escalation needs.
+    #[serde(rename_all = "camelCase")]
+    EscalationVoted {
+        escalation_id: EscalationId,
+        vote: EscalationVote,
+    },
     #[serde(rename_all = "camelCase")]
     EscalationResolved {
         escalation_id: EscalationId,
@@ -369,6 +335,17 @@ pub enum SessionEventBody {
         candidate: Candidate,
         remembered: bool,
     },
+    /// A text waits for a person's approval.
+    #[serde(rename_all = "camelCase")]
+    DraftHeld {
+        draft_id: InterruptId,
+        candidate: Candidate,
+    },
+    #[serde(rename_all = "camelCase")]
+    DraftDecided {
+        draft_id: InterruptId,
+        outcome: DraftOutcome,
+    },
     ResponseCanceled {
         index: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -390,9 +367,13 @@ pub enum SessionEventBody {
     ResponsePersisted {
         effect_id: EffectId,
     },
+    /// Something on the way to a response failed.
     ResponseFailed {
         stage: String,
         reason: String,
+        /// The turn has no other answer than the fallback reply.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fatal: bool,
     },
     AuthorizationDecided(Box<AuthorizationDecision>),
     /// A text was given up after all attempts.

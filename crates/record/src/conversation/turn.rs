@@ -1,7 +1,10 @@
 //! Why a turn exists, and what a turn waits for.
 
-use super::{Candidate, ChatToolCall, InboundMessage, ModelPurpose, SessionWork, TurnTrigger};
-use crate::{EffectId, EscalationId, FlowId, InterruptId, Seq};
+use super::{
+    AdminActor, Candidate, ChatToolCall, FlowOrigin, InboundMessage, ModelPurpose, ParentNode,
+    SessionWork, TurnTrigger, WorkflowResult,
+};
+use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,8 +14,12 @@ use serde_json::Value;
 pub enum TurnCause {
     Message {
         message: Box<InboundMessage>,
-        /// The event that accepted it.
+        /// The event that accepted it, or the first of several that became one turn.
         received: Seq,
+        /// All messages of the turn where it answers several, in order of arrival. `message` then
+        /// has the texts of all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        joined: Vec<MessageId>,
     },
     /// A queued message is processed now that nothing waits any more.
     QueueReplay { message: Box<QueuedMessage> },
@@ -20,8 +27,48 @@ pub enum TurnCause {
     Deadline { interrupt: InterruptId },
     /// An escalation was closed; the flow that waits for it goes on.
     EscalationClosed { escalation: EscalationId },
-    /// An admin starts a flow.
-    StartFlow { flow: FlowId, input: Option<Value> },
+    /// An admin, an operator or a workflow starts a flow.
+    StartFlow(Box<FlowStartRequest>),
+    /// An admin wrote a command that acts on this session.
+    AdminCommand {
+        message: Box<InboundMessage>,
+        /// The transport the admin writes by.
+        transport: String,
+        /// The word that named this session; the handler does not see it.
+        target: String,
+    },
+    /// A reminder of an open question is due.
+    Reminder { interrupt: InterruptId, index: u32 },
+    /// Somebody with the right answers the open question for the user.
+    Answered {
+        interrupt: InterruptId,
+        value: Value,
+    },
+    /// A workflow ended that a flow waits for.
+    WorkflowFinished {
+        interrupt: InterruptId,
+        result: Box<WorkflowResult>,
+    },
+}
+
+/// A flow that a turn starts on its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowStartRequest {
+    pub flow: FlowId,
+    #[serde(
+        default,
+        deserialize_with = "crate::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub input: Option<Value>,
+    pub origin: FlowOrigin,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentNode>,
+    pub attempt: u32,
+    /// A flow that merely asks is ended for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub preempts: bool,
 }
 
 impl TurnCause {
@@ -31,7 +78,13 @@ impl TurnCause {
             Self::QueueReplay { .. } => TurnTrigger::QueueReplay,
             Self::Deadline { .. } => TurnTrigger::Timer,
             Self::EscalationClosed { .. } => TurnTrigger::Resolution,
-            Self::StartFlow { .. } => TurnTrigger::Admin,
+            Self::StartFlow(request) => match request.origin {
+                FlowOrigin::Workflow => TurnTrigger::Workflow,
+                _ => TurnTrigger::Admin,
+            },
+            Self::AdminCommand { .. } | Self::Answered { .. } => TurnTrigger::Admin,
+            Self::Reminder { .. } => TurnTrigger::Timer,
+            Self::WorkflowFinished { .. } => TurnTrigger::Workflow,
         }
     }
 
@@ -39,7 +92,19 @@ impl TurnCause {
         match self {
             Self::Message { message, .. } => Some(message),
             Self::QueueReplay { message } => Some(&message.message),
+            Self::AdminCommand { message, .. } => Some(message),
             _ => None,
+        }
+    }
+
+    /// The messages the turn answers, in order of arrival.
+    pub fn message_ids(&self) -> Vec<MessageId> {
+        match self {
+            Self::Message { joined, .. } if !joined.is_empty() => joined.clone(),
+            other => {
+                let message = other.message();
+                message.map(|m| m.message_id.clone()).into_iter().collect()
+            }
         }
     }
 }
@@ -67,6 +132,24 @@ pub enum WorkPurpose {
     Command {
         name: String,
     },
+    /// Who the sender of an admin command is.
+    CommandActor,
+    /// Whether that admin may.
+    CommandRight {
+        actor: AdminActor,
+    },
+    /// Which admin commands `/help` lists: who the sender is.
+    HelpActor,
+    /// The first of `rest` is asked about; `allowed` are those the sender may use.
+    HelpRight {
+        actor: AdminActor,
+        allowed: Vec<String>,
+        rest: Vec<String>,
+    },
+    /// The open escalations an admin asked for.
+    Escalations,
+    /// What was said in the message.
+    Transcript,
     /// The hook before anything else.
     BeforeLlm,
     /// The hook decides about this candidate.
@@ -80,7 +163,17 @@ pub enum WorkPurpose {
     LoopTool {
         call: ChatToolCall,
     },
+    /// Whether a call of the model loop needs somebody's consent.
+    ApprovalRule {
+        call: ChatToolCall,
+    },
     FlowTool,
+    /// A flow starts a workflow.
+    FlowWorkflow,
+    /// The model starts a workflow.
+    LoopWorkflow {
+        call: ChatToolCall,
+    },
     /// The response of a finished turn is reported.
     Report {
         turn: u64,

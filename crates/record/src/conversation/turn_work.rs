@@ -1,8 +1,11 @@
 //! Work that a session requests from outside: calls of the agent's code, of its model and tools, and
 //! messages to send. It is an outbox entry before it is attempted.
 
+use super::{Modality, OpenEscalation, ParentNode, ProfileChange};
+use crate::{InterruptId, ModelUsage, RunId, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// One outbox entry of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +21,9 @@ pub enum SessionWork {
         messages: Vec<ChatMessage>,
         /// Names of the tools to offer; empty for none.
         tools: Vec<String>,
+        /// Readers may see the answer while it is written. Not where somebody may still change it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        streams: bool,
     },
     /// Call a tool.
     Tool {
@@ -25,6 +31,57 @@ pub enum SessionWork {
         args: Value,
     },
     Send(SendRequest),
+    /// Make text of what is said in a message.
+    Transcribe {
+        media: Value,
+        timeout_ms: u64,
+    },
+    StartWorkflow(WorkflowStart),
+    /// Nobody waits for a workflow any more.
+    #[serde(rename_all = "camelCase")]
+    CancelWorkflow {
+        run_id: RunId,
+    },
+    /// Tell a workflow how its flow ended.
+    ReportFlow(Box<FlowReport>),
+    /// List the open escalations of the agent.
+    ListEscalations,
+}
+
+/// A workflow that a session starts. The effect's id is its idempotency key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowStart {
+    pub workflow_id: WorkflowId,
+    #[serde(
+        default,
+        deserialize_with = "crate::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub input: Option<Value>,
+    /// The end of the run is reported with this id, where somebody waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_id: Option<InterruptId>,
+    /// Questions of the workflow are put to the user or to the admins of this session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surface_interrupts: bool,
+}
+
+/// How a flow ended that a workflow started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowReport {
+    pub parent: ParentNode,
+    /// Absent when the run never began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_run_id: Option<RunId>,
+    /// `completed`, `failed` or `cancelled`.
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    pub answers: BTreeMap<String, String>,
 }
 
 impl SessionWork {
@@ -36,6 +93,11 @@ impl SessionWork {
             Self::Model { .. } => "session.model",
             Self::Tool { .. } => "session.tool",
             Self::Send(_) => "session.send",
+            Self::Transcribe { .. } => "session.transcribe",
+            Self::StartWorkflow(_) => "session.workflow",
+            Self::CancelWorkflow { .. } => "session.cancel_workflow",
+            Self::ReportFlow(_) => "session.report_flow",
+            Self::ListEscalations => "session.escalations",
         }
     }
 }
@@ -67,6 +129,9 @@ pub struct CodeOutcome {
     pub side_messages: Vec<SideMessage>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end_session: bool,
+    /// What it changed of the user's profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<ProfileChange>>,
 }
 
 /// Why a call of code gave no value.
@@ -146,6 +211,8 @@ pub struct ChatAnswer {
     pub structured: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ModelUsage>,
 }
 
 /// A text to hand to a transport. The effect's id is its key.
@@ -154,6 +221,9 @@ pub struct SendRequest {
     pub transport: String,
     pub to: String,
     pub text: String,
+    /// Speech is made of the text when it is sent.
+    #[serde(default, skip_serializing_if = "Modality::is_text")]
+    pub modality: Modality,
     /// Attempts that failed.
     #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
     pub attempts: u32,
@@ -168,4 +238,10 @@ pub enum WorkOutcome {
     Tool(CodeOutcome),
     /// The transport took the message, or refused it for good.
     Sent(Result<Option<String>, CodeError>),
+    Transcript(Result<String, CodeError>),
+    /// The run that was started.
+    Workflow(Result<RunId, CodeError>),
+    Escalations(Result<Vec<OpenEscalation>, CodeError>),
+    /// Somebody was told; nothing follows from it.
+    Reported,
 }

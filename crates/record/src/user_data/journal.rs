@@ -25,8 +25,8 @@ pub(super) fn of_record<'a>(record: &'a mut FlowRecord, to: &mut UserDataRefs<'a
         FlowRecord::Segment {
             turn: _,
             trigger: _,
-            inbound,
-        } => optional_value(inbound, to),
+            context,
+        } => to.push(UserData::Object(context)),
         FlowRecord::Effect {
             step: _,
             fingerprint: _,
@@ -87,6 +87,7 @@ fn of_pause<'a>(pause: &'a mut FlowPause, to: &mut UserDataRefs<'a>) {
             interrupt_id: _,
             key,
             asked_at: _,
+            reminded: _,
         } => to.push(UserData::Text(key)),
         FlowPause::Confirm {
             interrupt_id: _,
@@ -94,6 +95,7 @@ fn of_pause<'a>(pause: &'a mut FlowPause, to: &mut UserDataRefs<'a>) {
             deadline: _,
             asked: _,
             asked_at: _,
+            reminded: _,
         }
         | FlowPause::Wait {
             interrupt_id: _,

@@ -58,6 +58,14 @@ pub trait AgentHost: Send + Sync {
         pieces: &(dyn for<'p> Fn(&'p str) + Send + Sync),
     ) -> Result<ChatAnswer, CodeError>;
 
+    /// Makes text of what is said in a message. Ends within the timeout.
+    async fn transcribe(
+        &self,
+        media: &Value,
+        timeout_ms: u64,
+        context: &CallContext,
+    ) -> Result<String, CodeError>;
+
     /// Hands a text to its transport. `key` is the same at every attempt.
     async fn send(
         &self,
@@ -69,8 +77,12 @@ pub trait AgentHost: Send + Sync {
 
 /// The code of one flow run, parked at an effect. It is disposable: the journal rebuilds it.
 pub trait FlowProgram: Send {
-    /// Goes on to the next step. `inbound` is the message of the turn, if it has one.
-    fn resume(&mut self, with: Resume, inbound: Option<&Value>, now: Timestamp) -> ProgramStep;
+    /// Goes on to the next step. `context` has the members of `ctx` that the turn changes.
+    fn resume(&mut self, with: Resume, context: &Object, now: Timestamp) -> ProgramStep;
+
+    /// Validates a reply with the `responseSchema` of the effect at which the code waits, where that schema
+    /// is code. Returns the parsed value, or what is wrong.
+    fn check_reply(&mut self, value: &Value, now: Timestamp) -> Result<Value, Vec<String>>;
 
     /// Ends the code so that its `finally` blocks run. Returns the effects it still yielded, which nobody
     /// performs.
@@ -119,6 +131,8 @@ pub struct ChatModelRequest {
     pub messages: Vec<ChatMessage>,
     /// Names of the tools to offer.
     pub tools: Vec<String>,
+    /// Readers may see the answer while it is written.
+    pub streams: bool,
 }
 
 /// Why a text was not sent.

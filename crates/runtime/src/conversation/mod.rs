@@ -9,6 +9,7 @@
 //! - What a session decides about a flow is in the flow's journal in the same commit.
 //! - A program that a decision resumed is used again only after the commit of that decision.
 
+mod admin_commands;
 mod agent_host;
 mod answer_pieces;
 mod flow_run_driver;
@@ -18,6 +19,7 @@ mod receive;
 mod session_access;
 mod session_driver;
 mod session_machine;
+mod session_questions;
 mod session_rows;
 mod session_work;
 mod settings;
@@ -29,7 +31,7 @@ pub use agent_host::{
 };
 pub use answer_pieces::{AnswerPiece, AnswerPieces};
 pub use read_session::SessionEventPage;
-pub use receive::{NewMessage, ReceivedMessage};
+pub use receive::{MessageClaim, NewMessage, OVERLOADED, ReceivedMessage};
 pub use session_access::{AgentEventPage, LoggedSessionEvent};
 pub use session_machine::{SessionAnswer, SessionMachine};
 pub use session_work::SessionOutcome;

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use tandem_engine::session::{ProgramStep, Programs, Resume};
 use tandem_record::conversation::FlowRunStart;
-use tandem_record::{RunId, Timestamp};
+use tandem_record::{Object, RunId, Timestamp};
 
 /// Programs that are parked at once, and their memory.
 const MAX_PARKED: usize = 512;
@@ -131,11 +131,21 @@ impl Programs for DecisionPrograms {
         &mut self,
         run: &RunId,
         with: Resume,
-        inbound: Option<&Value>,
+        context: &Object,
         now: Timestamp,
     ) -> Option<ProgramStep> {
         let program = self.loaded.get_mut(run)?;
-        Some(program.resume(with, inbound, now))
+        Some(program.resume(with, context, now))
+    }
+
+    fn check_reply(
+        &mut self,
+        run: &RunId,
+        value: &Value,
+        now: Timestamp,
+    ) -> Option<Result<Value, Vec<String>>> {
+        let program = self.loaded.get_mut(run)?;
+        Some(program.check_reply(value, now))
     }
 
     fn close(&mut self, run: &RunId) -> Vec<Value> {
@@ -170,8 +180,13 @@ impl fmt::Debug for ResumedPrograms {
 pub(crate) struct DivergedProgram(pub(crate) ProgramStep);
 
 impl FlowProgram for DivergedProgram {
-    fn resume(&mut self, _: Resume, _: Option<&Value>, _: Timestamp) -> ProgramStep {
+    fn resume(&mut self, _: Resume, _: &Object, _: Timestamp) -> ProgramStep {
         self.0.clone()
+    }
+
+    /// The reply is handed on as it is; the run is left when it is resumed.
+    fn check_reply(&mut self, value: &Value, _: Timestamp) -> Result<Value, Vec<String>> {
+        Ok(value.clone())
     }
 
     fn close(&mut self) -> Vec<Value> {

@@ -21,6 +21,8 @@ use tandem_store::{Fault, IdempotencyKey, IdempotencyRecord, StoredResponse};
 /// Sessions that ended or began elsewhere while a message was accepted.
 const MAX_ATTEMPTS: usize = 8;
 const MINUTE_MS: u64 = 60_000;
+/// The code of the fault when too many messages of a session wait.
+pub const OVERLOADED: &str = "overloaded";
 
 /// A message as an entry point hands it over.
 #[derive(Debug, Clone)]
@@ -35,23 +37,20 @@ pub struct NewMessage {
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReceivedMessage {
-    Accepted {
-        session: SessionId,
-        turn: u64,
-    },
+    Accepted(MessageClaim),
     /// The id was claimed before.
-    Duplicate {
-        session: SessionId,
-        turn: u64,
-    },
+    Duplicate(MessageClaim),
 }
 
-/// What the claim of a message id remembers.
-#[derive(Serialize, Deserialize)]
+/// What the claim of a message id remembers: the turn that answers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Claim {
-    session_id: SessionId,
-    turn: u64,
+pub struct MessageClaim {
+    pub session_id: SessionId,
+    pub turn: u64,
+    /// An admin's command about the session of somebody else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_other_session: bool,
 }
 
 impl NewMessage {
@@ -60,20 +59,16 @@ impl NewMessage {
         IdempotencyKey::of_message(&self.owner.tenant, &self.agent, &self.transport, message)
     }
 
-    fn claim(&self, session: &SessionId, turn: u64) -> IdempotencyRecord {
-        let claim = Claim {
-            session_id: session.clone(),
-            turn,
-        };
+    fn claim_record(&self, claim: &MessageClaim) -> IdempotencyRecord {
         IdempotencyRecord {
             key: self.claim_key(),
             digest: String::new(),
             response: StoredResponse {
                 status: 200,
-                body: serde_json::to_string(&claim).expect("a claim is plain data"),
+                body: serde_json::to_string(claim).expect("a claim is plain data"),
             },
             recorded_at: self.message.received_at,
-            session: Some(session.clone()),
+            session: Some(claim.session_id.clone()),
         }
     }
 }
@@ -96,6 +91,13 @@ impl Runtime {
         for _ in 0..MAX_ATTEMPTS {
             if let Some(duplicate) = self.claimed_before(&new).await? {
                 return Ok(duplicate);
+            }
+            if let Some((session, target)) = self.addressed_session(&agent, &new).await?
+                && let Some(received) = self
+                    .receive_admin_command(&conversations, &session, &target, &new)
+                    .await?
+            {
+                return Ok(received);
             }
             let user = user_id(&new.owner.tenant, &new.agent, &new.message.from);
             let user_stream = StreamId::of_chat_user(&user);
@@ -130,13 +132,10 @@ impl Runtime {
         let Some(stored) = stored else {
             return Ok(None);
         };
-        let claim: Claim = serde_json::from_str(&stored.response.body).map_err(|error| {
+        let claim = serde_json::from_str(&stored.response.body).map_err(|error| {
             Fault::permanent("corrupt", format!("a claim cannot be read: {error}"))
         })?;
-        Ok(Some(ReceivedMessage::Duplicate {
-            session: claim.session_id,
-            turn: claim.turn,
-        }))
+        Ok(Some(ReceivedMessage::Duplicate(claim)))
     }
 
     /// `None` when the session has ended.
@@ -165,19 +164,39 @@ impl Runtime {
         let command = SessionCommand::Receive {
             message: Box::new(new.message.clone()),
         };
+        self.submit_claimed(conversations, session, command, new, false)
+            .await
+    }
+
+    /// Submits a command that accepts a message, and claims the message's id in the same commit. `None` when
+    /// the session has ended.
+    pub(super) async fn submit_claimed(
+        &self,
+        conversations: &Conversations,
+        session: &SessionId,
+        command: SessionCommand,
+        new: &NewMessage,
+        of_other_session: bool,
+    ) -> Result<Option<ReceivedMessage>, SubmitError> {
+        let stream = StreamId::of_session(session);
+        let claim = |turn: u64| MessageClaim {
+            session_id: session.clone(),
+            turn,
+            of_other_session,
+        };
         let records = |answer: &SessionAnswer| match answer.result {
-            Ok(SessionReply::Accepted { turn }) => vec![new.claim(session, turn)],
+            Ok(SessionReply::Accepted { turn }) => vec![new.claim_record(&claim(turn))],
             _ => Vec::new(),
         };
         let answer = self
-            .submit_command(sessions, &stream, command, Some(&records))
+            .submit_command(&conversations.sessions, &stream, command, Some(&records))
             .await?;
         match answer.result {
-            Ok(SessionReply::Accepted { turn }) => Ok(Some(ReceivedMessage::Accepted {
-                session: session.clone(),
-                turn,
-            })),
+            Ok(SessionReply::Accepted { turn }) => Ok(Some(ReceivedMessage::Accepted(claim(turn)))),
             Ok(_) | Err(SessionRefusal::Ended | SessionRefusal::Unknown) => Ok(None),
+            Err(refusal @ SessionRefusal::Overloaded) => {
+                Err(Fault::retryable(OVERLOADED, refusal.to_string()).into())
+            }
             Err(refusal) => {
                 let fault = Fault::permanent("internal", refusal.to_string());
                 Err(fault.into())
@@ -216,10 +235,7 @@ impl Runtime {
             new,
         };
         match self.transact(&new.owner.tenant, &parts).await {
-            Ok(turn) => Ok(Some(ReceivedMessage::Accepted {
-                session: start.session_id,
-                turn,
-            })),
+            Ok(claim) => Ok(Some(ReceivedMessage::Accepted(claim))),
             Err(SubmitError::NotFound) => Ok(None),
             Err(error) => Err(error),
         }
@@ -235,9 +251,12 @@ struct NewSession<'a> {
 }
 
 impl TransactionParts for NewSession<'_> {
-    type Reply = u64;
+    type Reply = MessageClaim;
 
-    async fn submit_to(&self, transaction: &mut Transaction<'_>) -> Result<u64, SubmitError> {
+    async fn submit_to(
+        &self,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<MessageClaim, SubmitError> {
         let stream = StreamId::of_session(&self.start.session_id);
         let command = SessionCommand::Start {
             start: Box::new(self.start.clone()),
@@ -269,8 +288,13 @@ impl TransactionParts for NewSession<'_> {
                 return Err(SubmitError::NotFound);
             }
         }
-        transaction.store_response(self.new.claim(&self.start.session_id, turn));
-        Ok(turn)
+        let claim = MessageClaim {
+            session_id: self.start.session_id.clone(),
+            turn,
+            of_other_session: false,
+        };
+        transaction.store_response(self.new.claim_record(&claim));
+        Ok(claim)
     }
 }
 
@@ -299,6 +323,7 @@ fn session_start(
             name_is_chosen: false,
             tags: Vec::new(),
             preferences: serde_json::json!({}),
+            consent: None,
         },
     };
     let unique = runtime.inner.config.ids.run_id();

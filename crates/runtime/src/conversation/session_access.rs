@@ -48,6 +48,16 @@ impl Runtime {
         Ok(answer.await?.result)
     }
 
+    pub(super) fn redact_profile(&self, change: &mut ProfileChange) {
+        let texts = change.tags.iter_mut().flatten();
+        for text in texts.chain(&mut change.display_name) {
+            self.redact_in_place(text);
+        }
+        if let Some(preferences) = &mut change.preferences {
+            self.inner.config.redactor.redact_value(preferences);
+        }
+    }
+
     /// Changes the profile of a user.
     pub async fn change_chat_user(
         &self,
@@ -55,15 +65,7 @@ impl Runtime {
         mut change: ProfileChange,
     ) -> Result<ChatUserReply, SubmitError> {
         let conversations = self.served_conversations()?;
-        if let Some(name) = &mut change.display_name {
-            self.redact_in_place(name);
-        }
-        for tag in change.tags.iter_mut().flatten() {
-            self.redact_in_place(tag);
-        }
-        if let Some(preferences) = &mut change.preferences {
-            self.inner.config.redactor.redact_value(preferences);
-        }
+        self.redact_profile(&mut change);
         let stream = StreamId::of_chat_user(user);
         let command = ChatUserCommand::ChangeProfile(Box::new(change));
         self.submit_command(&conversations.users, &stream, command, None)

@@ -25,7 +25,7 @@ use tandem_engine::machine::{Decision, Machine};
 use tandem_engine::session::{ChatSession, ProgramStep, SessionContext, SessionNeed};
 use tandem_record::conversation::{
     ChatUserCommand, FlowRecord, SessionCommand, SessionEventBody as Body, SessionTimer,
-    SessionWork,
+    SessionWork, TurnCause,
 };
 use tandem_record::{
     Actor, AgentId, DefinitionHash, Effect, Event, OrderKey, Recorded, RunId, StreamId, TenantId,
@@ -86,23 +86,27 @@ impl DrivenMachine for SessionMachine {
         if let Some((run, steps)) = current.active_program() {
             programs.take_parked(&settings.programs, run, steps);
         }
-        let (decided, programs) = decide(runtime, current, command, &agent, programs).await;
-        let (mut decision, programs) = match decided {
-            Ok(decision) => (decision, programs),
-            Err(SessionNeed::Program(run)) => {
-                let mut programs = DecisionPrograms::new(&settings.agents);
-                rebuild(runtime, settings, current.tenant(), &run, &mut programs).await?;
-                match decide(runtime, current, command, &agent, programs).await {
-                    (Ok(decision), programs) => (decision, programs),
-                    (Err(need), _) => {
-                        let message = format!("a decision needs {need:?}, which was loaded");
-                        return Err(Fault::permanent("corrupt", message).into());
-                    }
+        let mut rebuilt: Vec<RunId> = Vec::new();
+        loop {
+            let (decided, used) = decide(runtime, current, command, &agent, programs).await;
+            match decided {
+                Ok(mut decision) => {
+                    decision.reply.programs = used.into_resumed();
+                    return Ok(decision);
                 }
+                Err(SessionNeed::Program(run)) if rebuilt.contains(&run) => {
+                    let message =
+                        format!("a decision needs the program of {run}, which was loaded");
+                    return Err(Fault::permanent("corrupt", message).into());
+                }
+                Err(SessionNeed::Program(run)) => rebuilt.push(run),
             }
-        };
-        decision.reply.programs = programs.into_resumed();
-        Ok(decision)
+            // Programs that the attempt resumed are not where the state is.
+            programs = DecisionPrograms::new(&settings.agents);
+            for run in &rebuilt {
+                rebuild(runtime, settings, current.tenant(), run, &mut programs).await?;
+            }
+        }
     }
 
     fn abandon(&self, _: &Runtime, _: &Fault) -> Option<Decision<Self>> {
@@ -138,7 +142,12 @@ impl DrivenMachine for SessionMachine {
         let session = self.session().expect("only a session requests work");
         let agent = &session.start().agent_id;
         let (class, target) = match effect {
-            SessionWork::Continue => (WorkClass::Internal, String::new()),
+            SessionWork::Continue
+            | SessionWork::StartWorkflow(_)
+            | SessionWork::CancelWorkflow { .. }
+            | SessionWork::ReportFlow(_)
+            | SessionWork::ListEscalations => (WorkClass::Internal, String::new()),
+            SessionWork::Transcribe { .. } => (WorkClass::Call, format!("speech:{agent}")),
             SessionWork::Code(_) => (WorkClass::Call, format!("code:{agent}")),
             SessionWork::Model { .. } => (WorkClass::Call, format!("chat:{agent}")),
             SessionWork::Tool { .. } => (WorkClass::Call, format!("tools:{agent}")),
@@ -217,7 +226,7 @@ impl DrivenMachine for SessionMachine {
         encoded
     }
 
-    /// Journals of flow runs, and the user whose session ended.
+    /// Journals of flow runs, and what the user has to know: a changed profile, the end of the session.
     fn companions(
         driver: &Arc<MachineDriver<Self>>,
         decision: &mut Decision<Self>,
@@ -241,6 +250,25 @@ impl DrivenMachine for SessionMachine {
                     Ok(())
                 })
             }));
+        }
+        let changes = decision.events.iter();
+        let changes = changes.filter_map(|event| match event_body(event) {
+            Body::ProfileChanged(change) => Some(change.clone()),
+            _ => None,
+        });
+        let changes: Vec<_> = changes.collect();
+        if let Some(session) = decision.after.session() {
+            for change in changes {
+                let users = Arc::clone(&driver.settings.users);
+                let stream = StreamId::of_chat_user(&session.start().user.id);
+                companions.push(Box::new(move |transaction| {
+                    Box::pin(async move {
+                        let command = ChatUserCommand::ChangeProfile(change);
+                        transaction.submit(&users, &stream, &command).await?;
+                        Ok(())
+                    })
+                }));
+            }
         }
         let ended = |event: &Recorded<_>| matches!(event_body(event), Body::SessionEnded { .. });
         if decision.events.iter().any(ended)
@@ -292,14 +320,24 @@ fn event_body(event: &Recorded<tandem_record::conversation::SessionEvent>) -> &B
 
 /// Whether the decision only accepts a message.
 fn is_claim(decision: &Decision<SessionMachine>) -> bool {
-    let received = |event| matches!(event_body(event), Body::MessageReceived { .. });
+    let received = |event| {
+        matches!(
+            event_body(event),
+            Body::MessageReceived { .. }
+                | Body::TurnQueued {
+                    cause: TurnCause::AdminCommand { .. },
+                }
+        )
+    };
     decision.events.iter().any(received)
 }
 
 fn agent_of<'a>(current: &'a SessionMachine, command: &'a SessionCommand) -> Option<&'a AgentId> {
     match (current.session(), command) {
         (Some(session), _) => Some(&session.start().agent_id),
-        (None, SessionCommand::Start { start, .. }) => Some(&start.agent_id),
+        (None, SessionCommand::Start { start, .. } | SessionCommand::Open { start }) => {
+            Some(&start.agent_id)
+        }
         (None, _) => None,
     }
 }
@@ -325,7 +363,9 @@ async fn decide(
         && !matches!(
             command,
             SessionCommand::Start { .. }
+                | SessionCommand::Open { .. }
                 | SessionCommand::Receive { .. }
+                | SessionCommand::RunCommand { .. }
                 | SessionCommand::RecordAuthorization(_)
         );
     let decide = move |current: &SessionMachine,

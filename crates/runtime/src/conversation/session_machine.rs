@@ -70,7 +70,7 @@ impl SessionMachine {
                 .into_iter()
                 .map(|(id, kind)| Effect { id, kind })
                 .collect(),
-            dropped: Vec::new(),
+            dropped: made.dropped,
             children: Vec::new(),
             events: made.events,
             reply: SessionAnswer {
@@ -157,6 +157,7 @@ impl Machine for SessionMachine {
             (None, SessionCommand::Start { start, message }) => {
                 session::start((**start).clone(), (**message).clone(), context)
             }
+            (None, SessionCommand::Open { start }) => session::open((**start).clone(), context),
             (None, _) => Err(SessionUndecided::Refused(SessionRefusal::Unknown)),
         };
         match decided {

@@ -2,6 +2,7 @@
 //! user, and the log of its agent.
 
 use super::session_machine::SessionMachine;
+use super::session_questions;
 use crate::driven_machine::{ProjectedRows, Projection};
 use tandem_engine::machine::{Decision, Machine as _};
 use tandem_engine::session::ChatSession;
@@ -46,7 +47,13 @@ pub(super) fn project(
             stream: decision.after.stream(),
         });
     }
-    ProjectedRows::default()
+    let questions = session_questions::changed_rows(before, after, decision);
+    let has_question_changes = !questions.is_empty();
+    commit.interrupts.extend(questions);
+    ProjectedRows {
+        has_question_changes,
+        ..ProjectedRows::default()
+    }
 }
 
 fn session_row(session: &ChatSession) -> SessionRow {
@@ -77,8 +84,8 @@ fn escalation_row(session: &ChatSession, escalation: &EscalationRecord) -> Escal
         user_external_id: start.user.external_user_id.clone(),
         status: escalation.status,
         priority: priority(escalation.priority),
-        queue: None,
-        assignee: None,
+        queue: escalation.queue.clone(),
+        assignee: escalation.assignee.clone(),
         created_at: escalation.created_at,
         deadline: escalation.deadline,
         body: serde_json::to_string(escalation).expect("an escalation is plain data"),

@@ -9,14 +9,17 @@ use std::sync::Arc;
 use tandem_engine::session::ChatSession;
 use tandem_record::EffectId;
 use tandem_record::conversation::{
-    CodeError, SendRequest, SessionCommand, SessionWork, WorkOutcome,
+    CodeError, EscalationRecord, EscalationStatus, OpenEscalation, SendRequest, SessionCommand,
+    SessionWork, WorkOutcome,
 };
-use tandem_store::Fault;
+use tandem_store::{EscalationFilter, Fault, ListingPage};
 
 /// Attempts to send a text before it is given up (Z-199).
 const MAX_SEND_ATTEMPTS: u32 = 8;
 /// Pause after the first failed attempt; it doubles with each further one.
 const SEND_RETRY_MS: u64 = 500;
+/// Escalations that `/escalations` is told of.
+const MAX_LISTED_ESCALATIONS: usize = 50;
 /// Functions that decide about a turn.
 const HOOKS: [&str; 3] = ["beforeLLM", "beforeResponse", "onResponse"];
 
@@ -63,15 +66,31 @@ impl Runtime {
                 purpose,
                 messages,
                 tools,
+                streams,
             } => {
                 let request = ChatModelRequest {
                     purpose: *purpose,
                     messages: messages.clone(),
                     tools: tools.clone(),
+                    streams: *streams,
                 };
                 let (stream, id) = (&work.stream, &work.effect.id);
                 let pieces = |piece: &str| self.inner.pieces.publish(stream, id, piece);
                 WorkOutcome::Model(agents.call_model(&request, &context, &pieces).await)
+            }
+            SessionWork::Transcribe { media, timeout_ms } => {
+                let heard = agents.transcribe(media, *timeout_ms, &context).await;
+                WorkOutcome::Transcript(heard)
+            }
+            SessionWork::ListEscalations => {
+                let open = self.open_escalations(&context).await;
+                WorkOutcome::Escalations(open.map_err(|fault| failed(fault.to_string())))
+            }
+            SessionWork::StartWorkflow(_) => {
+                WorkOutcome::Workflow(Err(failed("workflows are not served here".to_owned())))
+            }
+            SessionWork::CancelWorkflow { .. } | SessionWork::ReportFlow(_) => {
+                WorkOutcome::Reported
             }
             SessionWork::Send(request) => return Ok(self.send(&**agents, request, &context).await),
         };
@@ -94,11 +113,38 @@ impl Runtime {
             Err(error) if error.is_transient && request.attempts + 1 < MAX_SEND_ATTEMPTS => {
                 SessionOutcome::SendAgain(error)
             }
-            Err(error) => SessionOutcome::Done(WorkOutcome::Sent(Err(CodeError {
-                code: "failed".to_owned(),
-                message: error.message,
-            }))),
+            Err(error) => SessionOutcome::Done(WorkOutcome::Sent(Err(failed(error.message)))),
         }
+    }
+
+    /// The first open escalations of an agent, newest first.
+    async fn open_escalations(&self, context: &CallContext) -> Result<Vec<OpenEscalation>, Fault> {
+        let filter = EscalationFilter {
+            status: Some(EscalationStatus::Open),
+            agent: Some(context.agent.clone()),
+            ..EscalationFilter::default()
+        };
+        let page = ListingPage {
+            limit: MAX_LISTED_ESCALATIONS,
+            after: None,
+        };
+        let found = self
+            .store()
+            .list_escalations(&context.tenant, &filter, &page);
+        let rows = found.await?.map(|listing| listing.rows).unwrap_or_default();
+        let open = rows.into_iter().map(|row| {
+            let record: EscalationRecord = serde_json::from_str(&row.body).map_err(|error| {
+                let message = format!("escalation {} cannot be read: {error}", row.escalation_id);
+                Fault::permanent("corrupt", message)
+            })?;
+            Ok(OpenEscalation {
+                id: record.id,
+                user_external_id: row.user_external_id,
+                reason: record.reason,
+                priority: record.priority,
+            })
+        });
+        open.collect()
     }
 
     pub(super) async fn record_session_work(
@@ -151,12 +197,12 @@ impl Runtime {
         let redactor = &self.inner.config.redactor;
         match &mut outcome {
             WorkOutcome::Code(done) | WorkOutcome::Tool(done) => {
-                for value in done
-                    .value
-                    .iter_mut()
-                    .chain(done.kv.iter_mut().flat_map(|(_, v)| v))
-                {
+                let keys = done.kv.iter_mut().flat_map(|(_, value)| value);
+                for value in done.value.iter_mut().chain(keys) {
                     redactor.redact_value(value);
+                }
+                if let Some(change) = &mut done.profile {
+                    self.redact_profile(change);
                 }
                 let texts = done.side_messages.iter_mut().map(|m| &mut m.text);
                 for text in texts.chain(done.error.iter_mut().map(|e| &mut e.message)) {
@@ -173,10 +219,20 @@ impl Runtime {
                     redactor.redact_value(value);
                 }
             }
-            WorkOutcome::Model(Err(error)) | WorkOutcome::Sent(Err(error)) => {
+            WorkOutcome::Transcript(Ok(text)) => self.redact_in_place(text),
+            WorkOutcome::Model(Err(error))
+            | WorkOutcome::Sent(Err(error))
+            | WorkOutcome::Transcript(Err(error))
+            | WorkOutcome::Workflow(Err(error))
+            | WorkOutcome::Escalations(Err(error)) => {
                 self.redact_in_place(&mut error.message);
             }
-            WorkOutcome::Sent(Ok(_)) | WorkOutcome::Continue => {}
+            // Of this host.
+            WorkOutcome::Sent(Ok(_))
+            | WorkOutcome::Workflow(Ok(_))
+            | WorkOutcome::Escalations(Ok(_))
+            | WorkOutcome::Reported
+            | WorkOutcome::Continue => {}
         }
         outcome
     }
@@ -185,5 +241,12 @@ impl Runtime {
         if let Some(redacted) = self.inner.config.redactor.redact_text(text) {
             *text = redacted;
         }
+    }
+}
+
+fn failed(message: String) -> CodeError {
+    CodeError {
+        code: "failed".to_owned(),
+        message,
     }
 }

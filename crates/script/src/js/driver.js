@@ -90,6 +90,12 @@
   let flow;
   let parked;
   let config;
+  // The flow as it is registered: its function, or an object with `run` and `inputSchema`.
+  let registration;
+  const rootOf = (target) => {
+    if (target === 'parked') return parked;
+    return target === 'registration' ? registration : config;
+  };
 
   return {
     __proto__: null,
@@ -110,7 +116,8 @@
     },
 
     // --- flows
-    start: (run, json) => {
+    start: (run, json, registered) => {
+      registration = registered;
       flow = makeContext('flow', 0, parse(json));
       generator = apply(run, undefined, [flow.ctx]);
     },
@@ -147,7 +154,7 @@
     // --- functions of the agent and of parked effects
     setConfig: (value) => { config = value; },
     call: (call, target, pathJson, argsJson, contextAtJson, dataJson) => {
-      const found = at(target === 'parked' ? parked : config, parse(pathJson));
+      const found = at(rootOf(target), parse(pathJson));
       if (typeof found.value !== 'function') return false;
       const args = parse(argsJson);
       const data = parse(dataJson);
@@ -160,7 +167,7 @@
       return true;
     },
     validate: (call, target, pathJson, json) => {
-      const standard = standardOf(at(target === 'parked' ? parked : config, parse(pathJson)).value);
+      const standard = standardOf(at(rootOf(target), parse(pathJson)).value);
       if (!isObject(standard) || typeof standard.validate !== 'function') return false;
       results[call] = (async () => {
         const result = await standard.validate(parse(json));

@@ -1,12 +1,15 @@
 //! The own fields of each event of a session. Texts and data of people pass [`Payload::text`], so that a
 //! reader who may not see them does not.
 
+use super::escalation_payload::escalation_payload;
 use super::event::Payload;
-use serde_json::{Value, json};
+use super::flow_payload::flow_payload;
+use super::interrupt_payload::interrupt_payload;
+use super::response_payload::response_payload;
+use serde_json::json;
 use tandem_record::Timestamp;
 use tandem_record::conversation::{
-    Candidate, EscalationRecord, FlowFailure, FlowPause, RequestedWork, SessionEventBody as Body,
-    SessionWork, TurnCause, TurnOutcome,
+    ProfileChange, RequestedWork, SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome,
 };
 
 pub(super) fn write_payload(body: &Body, out: &mut Payload) {
@@ -15,12 +18,21 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
             out.set("userExternalId", &start.user.external_user_id);
             out.set("transport", &start.transport);
         }
-        Body::MessageReceived { message } => {
+        Body::MessageReceived {
+            message,
+            held_until,
+        } => {
             out.set("messageId", &message.message_id);
             out.set("from", &message.from);
             out.set("type", message.kind.as_deref().unwrap_or("text"));
             out.set("hasMedia", message.media.is_some());
             out.text("text", &message.body);
+            out.opt("heldUntil", held_until.map(Timestamp::rfc3339));
+        }
+        Body::BurstClosed | Body::ReportQueued { .. } => {}
+        Body::MessageTranscribed { text } => {
+            out.set("failed", text.is_none());
+            out.opt_text("text", text.as_ref());
         }
         Body::TurnQueued { cause } => turn_cause(cause, out),
         Body::TurnStarted {
@@ -30,6 +42,14 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
         } => {
             out.set("trigger", trigger);
             out.set("messageIds", message_ids);
+        }
+        Body::TurnDropped {
+            number: _,
+            message_ids,
+            reason,
+        } => {
+            out.set("messageIds", message_ids);
+            out.set("reason", reason);
         }
         Body::TurnEnded(outcome) => turn_outcome(outcome, out),
         Body::WorkRequested(work) => requested_work(work, out),
@@ -49,6 +69,7 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
                 .map(|call| json!({"id": call.id, "name": call.name}))
                 .collect();
             out.set("toolCalls", calls);
+            out.opt("usage", answer.usage.as_ref());
         }
         Body::ModelFailed { purpose, error } => {
             out.set("purpose", purpose);
@@ -69,10 +90,8 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
             out.set("key", key);
             out.opt_text("value", value.as_ref());
         }
-        Body::PreferenceChanged { key, value } => {
-            out.set("key", key);
-            out.set("value", value);
-        }
+        Body::ProfileChanged(change) => profile_change(change, out),
+        Body::ModeChanged { mode } => out.set("agentMode", mode),
         Body::RouterDecided {
             mode,
             flow,
@@ -90,7 +109,6 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
         Body::SessionEndRequested { reason } | Body::SessionEnded { reason } => {
             out.set("reason", reason);
         }
-        Body::ReportQueued { .. } => {}
         Body::FlowStarted { .. }
         | Body::FlowStartRefused { .. }
         | Body::FlowEffectStarted { .. }
@@ -100,15 +118,23 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
         | Body::FlowEnded { .. }
         | Body::FlowFailed { .. }
         | Body::FlowDiverged { .. }
-        | Body::FlowEffectIgnored { .. } => flow_payload(body, out),
+        | Body::FlowEffectIgnored { .. }
+        | Body::DivergenceSettled { .. }
+        | Body::FlowStartDeferred { .. }
+        | Body::FlowStartWithdrawn { .. }
+        | Body::WorkflowFinishedEarly { .. } => flow_payload(body, out),
         Body::InterruptPaused { .. }
         | Body::InterruptResumed { .. }
         | Body::InterruptLate { .. }
         | Body::ConfirmRequested { .. }
         | Body::ConfirmResolved { .. }
         | Body::ConfirmTimedOut { .. }
-        | Body::ConfirmUnrecognized { .. } => interrupt_payload(body, out),
+        | Body::ConfirmUnrecognized { .. }
+        | Body::ReminderSent { .. }
+        | Body::ApprovalRequested(_)
+        | Body::ApprovalDecided { .. } => interrupt_payload(body, out),
         Body::EscalationCreated(_)
+        | Body::EscalationVoted { .. }
         | Body::EscalationResolved { .. }
         | Body::EscalationTimedOut { .. }
         | Body::EscalationCanceled { .. }
@@ -117,6 +143,8 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
         | Body::QueueConsumed { .. } => escalation_payload(body, out),
         Body::ResponsePrepared { .. }
         | Body::ResponseQueued { .. }
+        | Body::DraftHeld { .. }
+        | Body::DraftDecided { .. }
         | Body::ResponseCanceled { .. }
         | Body::ResponseSuppressed { .. }
         | Body::ResponseSent { .. }
@@ -131,9 +159,16 @@ fn turn_cause(cause: &TurnCause, out: &mut Payload) {
     match cause {
         TurnCause::Message { message, .. } => out.set("messageId", &message.message_id),
         TurnCause::QueueReplay { message } => out.set("messageId", &message.message.message_id),
-        TurnCause::Deadline { interrupt } => out.set("interruptId", interrupt),
+        TurnCause::AdminCommand { message, .. } => out.set("messageId", &message.message_id),
+        TurnCause::Deadline { interrupt }
+        | TurnCause::Reminder { interrupt, .. }
+        | TurnCause::Answered { interrupt, .. } => out.set("interruptId", interrupt),
+        TurnCause::WorkflowFinished { interrupt, result } => {
+            out.set("interruptId", interrupt);
+            out.set("runId", &result.run_id);
+        }
         TurnCause::EscalationClosed { escalation } => out.set("escalationId", escalation),
-        TurnCause::StartFlow { flow, .. } => out.set("flowId", flow),
+        TurnCause::StartFlow(request) => out.set("flowId", &request.flow),
     }
 }
 
@@ -142,6 +177,8 @@ fn turn_outcome(outcome: &TurnOutcome, out: &mut Payload) {
         TurnOutcome::Processed => ("processed", None),
         TurnOutcome::EndedByPolicy { reason } => ("ended_by_policy", reason.as_ref()),
         TurnOutcome::Failed { reason } => ("failed", Some(reason)),
+        TurnOutcome::Interrupted => ("interrupted", None),
+        TurnOutcome::Canceled { reason } => ("canceled", Some(reason)),
     };
     out.set("outcome", name);
     out.opt("reason", reason);
@@ -159,270 +196,27 @@ fn requested_work(work: &RequestedWork, out: &mut Payload) {
             out.set("tools", tools);
         }
         SessionWork::Code(call) => out.set("path", &call.path),
-        SessionWork::Continue | SessionWork::Send(_) => {}
+        SessionWork::StartWorkflow(start) => out.set("workflowId", &start.workflow_id),
+        SessionWork::CancelWorkflow { run_id } => out.set("runId", run_id),
+        SessionWork::Continue
+        | SessionWork::Send(_)
+        | SessionWork::Transcribe { .. }
+        | SessionWork::ReportFlow(_)
+        | SessionWork::ListEscalations => {}
     }
 }
 
-fn flow_payload(body: &Body, out: &mut Payload) {
-    match body {
-        Body::FlowStarted {
-            origin,
-            input,
-            version,
-        } => {
-            out.set("origin", origin);
-            out.opt_text("input", input.as_ref());
-            out.set("codeHash", version);
-        }
-        Body::FlowStartRefused { reason } => out.set("reason", reason),
-        Body::FlowEffectStarted { step, effect } => {
-            out.set("step", step);
-            out.opt("type", effect.get("type").and_then(Value::as_str));
-            out.text("effect", effect);
-        }
-        Body::FlowPaused { pause } => flow_pause(pause, out),
-        Body::FlowResumed { by, answer } => {
-            out.set("by", by);
-            out.opt("key", answer.as_ref().map(|(key, _)| key));
-        }
-        Body::FlowHandoff { to } => out.set("to", to),
-        Body::FlowEnded { reason } => out.opt("reason", reason.as_ref()),
-        Body::FlowFailed { error } => {
-            let FlowFailure {
-                code,
-                message,
-                details,
-            } = error;
-            let mut shown = json!({"code": code, "message": message});
-            if let Some(details) = details {
-                shown["details"] = details.clone();
-            }
-            out.set("error", shown);
-        }
-        Body::FlowDiverged {
-            step,
-            expected,
-            actual,
-            code_hash,
-        } => {
-            out.set("step", step);
-            out.text("expected", expected);
-            out.text("actual", actual);
-            out.set("codeHash", code_hash);
-        }
-        Body::FlowEffectIgnored { effect } => {
-            out.opt("type", effect.get("type").and_then(Value::as_str));
-            out.text("effect", effect);
-        }
-        _ => {}
-    }
-}
-
-fn flow_pause(pause: &FlowPause, out: &mut Payload) {
-    let kind = match pause {
-        FlowPause::Ask { .. } => "ask",
-        FlowPause::Confirm { .. } => "confirm",
-        FlowPause::Wait { .. } => "wait",
-        FlowPause::Workflow { .. } => "workflow",
-    };
-    out.set("kind", kind);
-    out.set("interruptId", pause.interrupt_id());
-    match pause {
-        FlowPause::Ask { key, .. } => out.set("key", key),
-        FlowPause::Wait {
-            wait_for,
-            escalation_id,
-            ..
-        } => {
-            out.set("waitFor", wait_for);
-            out.opt("escalationId", escalation_id.as_ref());
-        }
-        FlowPause::Workflow { run_id, .. } => out.set("runId", run_id),
-        FlowPause::Confirm { .. } => {}
-    }
-    out.opt("deadline", pause.deadline().map(Timestamp::rfc3339));
-}
-
-fn interrupt_payload(body: &Body, out: &mut Payload) {
-    match body {
-        Body::InterruptPaused {
-            interrupt_id,
-            kind,
-            wait_for,
-            deadline,
-        } => {
-            out.set("interruptId", interrupt_id);
-            out.set("kind", kind);
-            out.opt("waitFor", *wait_for);
-            out.opt("deadline", deadline.map(Timestamp::rfc3339));
-        }
-        Body::InterruptResumed {
-            interrupt_id,
-            kind,
-            by,
-            outcome,
-        } => {
-            out.set("interruptId", interrupt_id);
-            out.set("kind", kind);
-            out.set("by", by);
-            out.set("outcome", outcome);
-        }
-        Body::InterruptLate { interrupt_id } => out.set("interruptId", interrupt_id),
-        Body::ConfirmRequested {
-            interrupt_id,
-            question,
-            deadline,
-            has_schema,
-        } => {
-            out.set("interruptId", interrupt_id);
-            out.text("question", question);
-            out.set("deadline", deadline.rfc3339());
-            out.set("hasSchema", has_schema);
-        }
-        Body::ConfirmResolved {
-            interrupt_id,
-            decision,
-            reason,
-            text,
-            value,
-        } => {
-            out.set("interruptId", interrupt_id);
-            out.set("decision", decision);
-            out.opt("reason", reason.as_ref());
-            out.text("text", text);
-            out.opt_text("value", value.as_ref());
-        }
-        Body::ConfirmTimedOut {
-            interrupt_id,
-            deadline,
-            behavior,
-        } => {
-            out.set("interruptId", interrupt_id);
-            out.set("deadline", deadline.rfc3339());
-            out.set("behavior", behavior);
-        }
-        Body::ConfirmUnrecognized {
-            interrupt_id,
-            text,
-            attempt,
-            ..
-        } => {
-            out.set("interruptId", interrupt_id);
-            out.text("text", text);
-            out.set("attempt", attempt);
-        }
-        _ => {}
-    }
-}
-
-fn escalation_payload(body: &Body, out: &mut Payload) {
-    match body {
-        Body::EscalationCreated(escalation) => {
-            let EscalationRecord {
-                id,
-                mode,
-                reason,
-                priority,
-                metadata,
-                client_id,
-                deadline,
-                ..
-            } = &**escalation;
-            out.set("escalationId", id);
-            out.set("mode", mode);
-            out.set("reason", reason);
-            out.set("priority", priority);
-            out.opt_text("metadata", metadata.as_ref());
-            out.opt("clientId", client_id.as_ref());
-            out.opt("deadline", deadline.map(Timestamp::rfc3339));
-        }
-        Body::EscalationResolved {
-            escalation_id,
-            resolution,
-            detached,
-        } => {
-            out.set("escalationId", escalation_id);
-            out.set("approved", resolution.approved);
-            out.opt_text("message", resolution.message.as_ref());
-            out.opt_text("actionData", resolution.action_data.as_ref());
-            out.set("resolvedBy", &resolution.resolved_by);
-            out.opt("claimedBy", resolution.claimed_by.as_ref());
-            out.set("detached", detached);
-        }
-        Body::EscalationTimedOut {
-            escalation_id,
-            deadline,
-        } => {
-            out.set("escalationId", escalation_id);
-            out.set("deadline", deadline.rfc3339());
-        }
-        Body::EscalationCanceled {
-            escalation_id,
-            reason,
-        } => {
-            out.set("escalationId", escalation_id);
-            out.set("reason", reason);
-        }
-        Body::EscalationDetached { escalation_id } => out.set("escalationId", escalation_id),
-        Body::PendingMessage {
-            message_id,
-            behavior,
-        } => {
-            out.set("messageId", message_id);
-            out.set("behavior", behavior);
-        }
-        Body::QueueConsumed { message_ids } => out.set("messageIds", message_ids),
-        _ => {}
-    }
-}
-
-fn response_payload(body: &Body, out: &mut Payload) {
-    match body {
-        Body::ResponsePrepared { candidate, source } => {
-            out.set("source", source);
-            candidate_fields(candidate, out);
-        }
-        Body::ResponseQueued {
-            effect_id,
-            to,
-            candidate,
-            ..
-        } => {
-            out.set("messageId", effect_id);
-            out.set("to", to);
-            candidate_fields(candidate, out);
-        }
-        Body::ResponseCanceled { index, reason } => {
-            out.set("index", index);
-            out.opt("reason", reason.as_ref());
-        }
-        Body::ResponseSuppressed { effect_id, reason } => {
-            out.opt("messageId", effect_id.as_ref());
-            out.set("reason", reason);
-        }
-        Body::ResponseSent {
-            effect_id,
-            provider_message_id,
-        } => {
-            out.set("messageId", effect_id);
-            out.opt("providerMessageId", provider_message_id.as_ref());
-        }
-        Body::ResponsePersisted { effect_id } => out.set("messageId", effect_id),
-        Body::ResponseFailed { stage, reason } => {
-            out.set("stage", stage);
-            out.set("reason", reason);
-        }
-        Body::SendFailed { effect_id, reason } => {
-            out.set("messageId", effect_id);
-            out.set("reason", reason);
-        }
-        _ => {}
-    }
-}
-
-fn candidate_fields(candidate: &Candidate, out: &mut Payload) {
-    out.set("index", candidate.index);
-    out.set("origin", candidate.origin);
-    out.text("text", &candidate.text);
-    out.opt_text("structured", candidate.structured.as_ref());
+/// Which parts of the profile changed, and to what.
+fn profile_change(change: &ProfileChange, out: &mut Payload) {
+    let ProfileChange {
+        display_name,
+        name_is_chosen: _,
+        tags,
+        proactive,
+        preferences,
+    } = change;
+    out.opt_text("displayName", display_name.as_ref());
+    out.opt("tags", tags.as_ref());
+    out.opt("proactive", *proactive);
+    out.opt_text("preferences", preferences.as_ref());
 }

@@ -3,10 +3,14 @@
 
 mod answer;
 mod audit;
+mod escalation_payload;
 mod event;
 mod event_name;
 mod event_payload;
+mod flow_payload;
 mod inspection;
+mod interrupt_payload;
+mod response_payload;
 mod views;
 
 pub use answer::{InboundAnswer, InboundStatus, OutboundText};

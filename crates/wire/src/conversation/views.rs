@@ -59,6 +59,13 @@ pub fn escalation(
         deadline,
         resolution,
         interrupt_id,
+        cancel_reason,
+        required_approvals,
+        approvers,
+        votes,
+        context,
+        queue,
+        assignee,
     } = record;
     let mut out = Fields::default();
     out.set("id", id);
@@ -78,7 +85,18 @@ pub fn escalation(
     out.set("createdAt", created_at.rfc3339());
     out.set("deadline", deadline.map(Timestamp::rfc3339));
     out.opt("resolution", resolution.as_ref().map(shown_resolution));
+    out.opt("cancelReason", cancel_reason.as_ref());
+    out.set("requiredApprovals", required_approvals);
+    out.opt("approvers", some_unless_empty(approvers));
+    out.opt("votes", some_unless_empty(votes));
+    out.opt("context", context.as_ref());
+    out.opt("queue", queue.as_ref());
+    out.opt("assignee", assignee.as_ref());
     json!(out.0)
+}
+
+fn some_unless_empty<T>(list: &[T]) -> Option<&[T]> {
+    Some(list).filter(|list| !list.is_empty())
 }
 
 fn shown_resolution(resolution: &EscalationResolution) -> Value {
@@ -116,8 +134,9 @@ pub fn user(
         name_is_chosen: _,
         tags,
         preferences,
+        consent,
     } = profile;
-    json!({
+    let mut shown = json!({
         "id": id,
         "agentId": agent,
         "externalUserId": external_user_id,
@@ -126,5 +145,9 @@ pub fn user(
         "preferences": preferences,
         "createdAt": created_at.rfc3339(),
         "lastActiveAt": last_active_at.rfc3339(),
-    })
+    });
+    if let Some(consent) = consent {
+        shown["consent"] = json!(consent);
+    }
+    shown
 }

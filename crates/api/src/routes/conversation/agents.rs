@@ -93,6 +93,15 @@ pub(super) struct UserChangeRequest {
     /// Merged into the preferences; `null` removes a key.
     #[serde(default)]
     preferences: Option<Value>,
+    #[serde(default)]
+    consent: Option<ConsentChange>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConsentChange {
+    /// Whether the user accepts messages they did not cause.
+    proactive: bool,
 }
 
 #[utoipa::path(
@@ -117,6 +126,7 @@ pub(super) async fn change_user(
         display_name: sent.display_name,
         tags: sent.tags,
         preferences: sent.preferences,
+        proactive: sent.consent.map(|consent| consent.proactive),
     };
     let render = |user: &FoundUser| ApiResponse::ok(shown_user(user));
     respond(ticket, render, |idempotency| {

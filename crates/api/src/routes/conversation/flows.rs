@@ -13,7 +13,9 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_app::conversation::StartedFlow;
-use tandem_record::{FlowId, SessionId};
+use tandem_record::conversation::{DivergenceAction, SessionView};
+use tandem_record::{FlowId, RunId, SessionId};
+use tandem_wire::conversation as wire;
 use utoipa::ToSchema;
 
 #[derive(Deserialize, ToSchema)]
@@ -81,5 +83,42 @@ pub(super) async fn abort(
             api.app.abort_session_flow(&call, session, idempotency)
         },
     )
+    .await
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SettleDivergence)]
+pub(super) struct DivergenceRequest {
+    /// `abort`, `retry` (its code was restored) or `restart` (a new run with the same input).
+    #[schema(value_type = String)]
+    action: DivergenceAction,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/runs/{runId}/divergence", tag = "conversations",
+    operation_id = "settleDivergence", params(("runId" = String, Path)),
+    request_body = DivergenceRequest,
+    responses((status = 200, description = "The session of the flow run", body = Value))
+)]
+pub(super) async fn settle_divergence(
+    State(api): State<SharedState>,
+    caller: Caller<RunsCancel>,
+    PathParams(run): PathParams<String>,
+    headers: HeaderMap,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
+    let ticket = match begun {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
+    let DivergenceRequest { action } = request.json()?;
+    let call = admin_call(&caller, &headers);
+    let render = |view: &SessionView| ApiResponse::ok(wire::session(view));
+    respond(ticket, render, |idempotency| {
+        let run = RunId::from(run);
+        api.app.settle_divergence(&call, run, action, idempotency)
+    })
     .await
 }

@@ -82,9 +82,8 @@ pub(super) async fn deliver(
 }
 
 fn answer(delivered: DeliveredMessage) -> InboundAnswer {
-    let turn = delivered.session.as_ref().zip(delivered.turn);
     InboundAnswer {
-        turn_id: turn.map(|(session, turn)| session.turn_id(turn)),
+        turn_id: delivered.turn_id,
         status: match delivered.status {
             DeliveryStatus::Processed => InboundStatus::Processed,
             DeliveryStatus::Accepted => InboundStatus::Accepted,

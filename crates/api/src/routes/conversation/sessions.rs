@@ -1,8 +1,8 @@
-//! Sessions: the list, one session, and its end.
+//! Sessions: the list, one session, who writes in it, and its end.
 
 use super::admin_call;
 use crate::api::SharedState;
-use crate::caller::{Caller, RunsCancel, RunsRead};
+use crate::caller::{Caller, RunsCancel, RunsCreate, RunsRead};
 use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::paging::{cursor, limit, parse_cursor};
 use crate::params::Params;
@@ -13,11 +13,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_app::{ListingPage, SessionFilter};
-use tandem_record::conversation::SessionView;
+use tandem_record::conversation::{AgentMode, SessionView};
 use tandem_record::{AgentId, SessionId};
 use tandem_wire::conversation as wire;
+use utoipa::ToSchema;
 
 const PARAMETERS: [&str; 5] = ["agentId", "userExternalId", "active", "limit", "cursor"];
 
@@ -96,6 +98,44 @@ pub(super) async fn end(
     respond(ticket, render, |idempotency| {
         let session = SessionId::from(session);
         api.app.end_session(&call, session, idempotency)
+    })
+    .await
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = SessionMode)]
+pub(super) struct ModeRequest {
+    /// `auto`, `draft_only` (a person approves every text of the agent) or `off`.
+    #[schema(value_type = String)]
+    agent_mode: AgentMode,
+}
+
+#[utoipa::path(
+    post, path = "/v1/host/tandem/sessions/{sessionId}/mode", tag = "conversations",
+    operation_id = "setSessionMode", params(("sessionId" = String, Path)),
+    request_body = ModeRequest,
+    responses((status = 200, description = "The session", body = Value))
+)]
+pub(super) async fn set_mode(
+    State(api): State<SharedState>,
+    caller: Caller<RunsCreate>,
+    PathParams(session): PathParams<String>,
+    headers: HeaderMap,
+    request: Mutation,
+) -> Result<Response, Problem> {
+    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
+    let ticket = match begun {
+        IdempotencyCheck::New(ticket) => ticket,
+        IdempotencyCheck::Replay(response) => return Ok(response),
+    };
+    let ModeRequest { agent_mode } = request.json()?;
+    let call = admin_call(&caller, &headers);
+    let render = |view: &SessionView| ApiResponse::ok(wire::session(view));
+    respond(ticket, render, |idempotency| {
+        let session = SessionId::from(session);
+        api.app
+            .set_session_mode(&call, session, agent_mode, idempotency)
     })
     .await
 }

@@ -37,7 +37,14 @@ fn queued(resolution: &Value) -> usize {
 }
 
 fn waiting_desk(hitl: Value) -> TestSession {
-    let config = json!({"beforeLLM": {"$fn": true}, "hitl": hitl});
+    waiting_desk_with(json!({ "hitl": hitl }))
+}
+
+/// A desk where a refund of 700 waits for an admin.
+pub(super) fn waiting_desk_with(more: Value) -> TestSession {
+    let mut config = json!({"beforeLLM": {"$fn": true}});
+    let fields = config.as_object_mut().expect("an object");
+    fields.extend(more.as_object().expect("an object").clone());
     let mut desk = TestSession::new(config, &[("refund", refund())]);
     route_on_start(&mut desk);
     desk.say("start refund");
@@ -96,6 +103,82 @@ fn first_resolution_wins_and_repeating_it_is_harmless() {
     assert_eq!(desk.sent.len(), sent);
 }
 
+/// Z-84, Z-190: the timer and the decision never advance the flow twice.
+#[test]
+fn decision_after_the_deadline_conflicts_even_before_the_timer_fired() {
+    let mut desk = waiting_desk(json!({}));
+    desk.now = desk.now.plus_ms(86_400_001);
+    let id = desk.state().escalations().next().expect("one").id.clone();
+    let decision = tandem_record::conversation::EscalationDecision {
+        approved: true,
+        message: None,
+        action_data: None,
+        claimed_by: None,
+    };
+    let request = tandem_record::conversation::AdminRequest::Resolve {
+        escalation: Some(id),
+        decision,
+    };
+    let late = desk.act("ana", request);
+    assert!(
+        matches!(late, Err(SessionRefusal::AlreadyResolved(_))),
+        "{late:?}"
+    );
+    desk.wait_seconds(0);
+    assert_eq!(
+        desk.count(|e| matches!(e, Body::InterruptResumed { .. })),
+        1
+    );
+    assert_eq!(desk.count(|e| matches!(e, Body::InterruptLate { .. })), 0);
+    assert_eq!(
+        desk.count(|e| matches!(e, Body::EscalationTimedOut { .. })),
+        1
+    );
+}
+
+/// Z-263
+#[test]
+fn replayed_message_that_meets_a_later_question_waits_for_the_end_of_that_run() {
+    let again = code(|step, _, _| match step {
+        0 => {
+            effect(json!({"type": "interrupt.escalate", "mode": "async_resolution", "reason": "r"}))
+        }
+        1 => effect(json!({"type": "interrupt.wait", "waitFor": "admin_resolution"})),
+        2 => effect(json!({"type": "handoff", "to": "sure"})),
+        _ => done(),
+    });
+    let sure = code(|step, _, _| match step {
+        0 => effect(json!({"type": "interrupt.confirm", "question": "Sure?"})),
+        _ => done(),
+    });
+    let config = json!({"beforeLLM": {"$fn": true},
+        "hitl": {"asyncPendingPolicy": {"behavior": "queue", "maxQueued": 1}}});
+    let mut desk = TestSession::new(config, &[("again", again), ("sure", sure)]);
+    route_on_start(&mut desk);
+    desk.say("start again");
+    desk.say("yes");
+    desk.resolve(true, "ana").expect("open");
+    assert_eq!(desk.paused_on(), Some("confirm"), "an old yes is no answer");
+    assert_eq!(desk.sent, ["Sure?"]);
+    desk.say("no");
+    assert_eq!(desk.sent, ["Sure?", "model speaks"]);
+    assert_eq!(
+        desk.model_calls.iter().map(last_text).collect::<Vec<_>>(),
+        ["yes"]
+    );
+}
+
+/// Z-33: acknowledgements are throttled.
+#[test]
+fn acknowledgement_is_not_repeated_within_its_interval() {
+    let mut desk = waiting_desk(json!({"asyncPendingPolicy": {
+        "ackText": "Still looking.", "ackMinIntervalSeconds": 60}}));
+    assert_eq!(desk.say("any news?"), ["Still looking."]);
+    assert!(desk.say("hello?").is_empty());
+    desk.wait_seconds(61);
+    assert_eq!(desk.say("hello??"), ["Still looking."]);
+}
+
 /// Z-82, Z-84
 #[test]
 fn deadline_refuses_and_a_late_decision_conflicts() {
@@ -111,6 +194,30 @@ fn deadline_refuses_and_a_late_decision_conflicts() {
         desk.resolve(true, "ana"),
         Err(SessionRefusal::EscalationNotFound)
     );
+}
+
+/// Z-201: also between turns an event names its flow, the turn it causes and the actor.
+#[test]
+fn decision_of_an_admin_names_the_turn_it_causes() {
+    let mut desk = waiting_desk(json!({}));
+    let run = desk.state().flow().expect("a flow").run_id().clone();
+    let pause = desk
+        .state()
+        .flow()
+        .and_then(|f| f.pause())
+        .expect("it waits");
+    let waits_at = Some(pause.interrupt_id().clone());
+    let record = desk.state().escalations().next().expect("one");
+    assert_eq!(record.interrupt_id, waits_at);
+    desk.resolve(true, "ana").expect("open");
+    let log = desk.log.iter().map(|recorded| &recorded.event);
+    let mut resolved = log.filter(|e| matches!(e.body, Body::EscalationResolved { .. }));
+    let event = resolved.next().expect("resolved");
+    assert_eq!(event.actor.as_ref().map(|a| a.id.as_str()), Some("ana"));
+    assert_eq!(event.flow.as_ref().map(|f| &f.flow_run_id), Some(&run));
+    let log = desk.log.iter().map(|recorded| &recorded.event);
+    let mut resumed = log.filter(|e| matches!(e.body, Body::InterruptResumed { .. }));
+    assert_eq!(event.turn, resumed.next().expect("resumed").turn);
 }
 
 /// Z-33

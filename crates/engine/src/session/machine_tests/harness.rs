@@ -1,63 +1,25 @@
 //! A session with its agent, its clock and programs written as Rust closures. Every decision is
 //! checked: folding its events over the state before gives the state after.
 
+pub(super) use super::programs::{Code, code, done, effect, failed, text_of, value};
+use super::programs::{Function, TestPrograms};
 use crate::agent::{AgentSpec, LoadedFlow};
 use crate::flow_run::{FlowRun, FlowRunCommand, FlowRunContext};
 use crate::machine::Machine as _;
 use crate::session::{
-    ChatSession, ProgramStep, Programs, Resume, SessionContext, SessionDecision, SessionRefusal,
-    SessionUndecided, decide, start,
+    ChatSession, ProgramStep, SessionContext, SessionDecision, SessionRefusal, SessionUndecided,
+    decide, start,
 };
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome,
-    EscalationDecision, FlowRecord, FlowRunStart, InboundMessage, SessionCommand, SessionEvent,
-    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
+    ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome, FlowRecord, FlowReport, InboundMessage,
+    SessionCommand, SessionEvent, SessionEventBody as Body, SessionReply, SessionStart,
+    SessionTimer, SessionWork, WorkOutcome, WorkflowStart,
 };
 use tandem_record::{EffectId, Owner, Recorded, RunId, TenantId, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
-
-/// One step of a flow's code: from what it is handed to what it does next.
-pub(super) type Code = Rc<dyn Fn(usize, &Resume, &Value) -> ProgramStep>;
-
-/// A function of the agent.
-pub(super) type Function = Box<dyn Fn(&CodeCall) -> CodeOutcome>;
-
-#[derive(Default)]
-struct TestPrograms {
-    code: BTreeMap<String, Code>,
-    running: BTreeMap<RunId, (Code, usize, Value)>,
-}
-
-impl Programs for TestPrograms {
-    fn start(&mut self, start: &FlowRunStart, _now: Timestamp) -> ProgramStep {
-        let code = self.code[start.flow_id.as_str()].clone();
-        let input = start.input.clone().unwrap_or_default();
-        let step = code(0, &Resume::Value(None), &input);
-        self.running.insert(start.run_id.clone(), (code, 0, input));
-        step
-    }
-
-    fn resume(
-        &mut self,
-        run: &RunId,
-        with: Resume,
-        _inbound: Option<&Value>,
-        _now: Timestamp,
-    ) -> Option<ProgramStep> {
-        let (code, at, input) = self.running.get_mut(run)?;
-        *at += 1;
-        Some(code(*at, &with, input))
-    }
-
-    fn close(&mut self, run: &RunId) -> Vec<Value> {
-        self.running.remove(run);
-        Vec::new()
-    }
-}
 
 pub(super) struct TestSession {
     pub(super) agent: AgentSpec,
@@ -75,6 +37,13 @@ pub(super) struct TestSession {
     pub(super) answers: VecDeque<Result<ChatAnswer, CodeError>>,
     pub(super) model_calls: Vec<SessionWork>,
     pub(super) tool_calls: Vec<(EffectId, String, Value)>,
+    /// Where texts went: transport, address, text.
+    pub(super) routes: Vec<(String, String, String)>,
+    pub(super) transcripts: VecDeque<Result<String, CodeError>>,
+    pub(super) workflows: Vec<WorkflowStart>,
+    pub(super) reports: Vec<FlowReport>,
+    pub(super) other_work: Vec<SessionWork>,
+    pub(super) dropped: Vec<EffectId>,
     /// Stop before performing work of these names.
     pub(super) held: Vec<&'static str>,
     messages: u32,
@@ -116,10 +85,31 @@ impl TestSession {
             answers: VecDeque::new(),
             model_calls: Vec::new(),
             tool_calls: Vec::new(),
+            routes: Vec::new(),
+            transcripts: VecDeque::new(),
+            workflows: Vec::new(),
+            reports: Vec::new(),
+            other_work: Vec::new(),
+            dropped: Vec::new(),
             held: Vec::new(),
             messages: 0,
             welcome: None,
         }
+    }
+
+    /// An agent whose only flow is offered to the model.
+    pub(super) fn with_tool_flow(id: &str, code: Code) -> Self {
+        let mut desk = Self::new(json!({}), &[(id, code)]);
+        let flow = desk.agent.flows.get_mut(id).expect("a flow");
+        flow.tool = Some(crate::agent::FlowTool {
+            alias: id.to_owned(),
+        });
+        desk
+    }
+
+    /// The work that is held back.
+    pub(super) fn held_effect(&self) -> EffectId {
+        self.outbox.front().expect("work").0.clone()
     }
 
     /// Sends a message and performs all work. Returns the texts that were sent for it.
@@ -132,16 +122,26 @@ impl TestSession {
 
     /// Accepts a message without processing it.
     pub(super) fn receive(&mut self, text: &str) {
+        let message = self.message("u1", text);
+        self.deliver(message);
+    }
+
+    /// A message as a transport delivers it.
+    pub(super) fn message(&mut self, from: &str, text: &str) -> InboundMessage {
         self.messages += 1;
-        let message = InboundMessage {
+        InboundMessage {
             message_id: format!("m-{}", self.messages).into(),
-            from: "u1".to_owned(),
+            from: from.to_owned(),
             body: text.to_owned(),
             kind: None,
             sender_profile: None,
             media: None,
             received_at: self.now,
-        };
+        }
+    }
+
+    /// Accepts a message of the user.
+    pub(super) fn deliver(&mut self, message: InboundMessage) {
         let message = Box::new(message);
         if self.session.is_some() {
             self.command(SessionCommand::Receive { message })
@@ -187,6 +187,22 @@ impl TestSession {
         }
     }
 
+    /// Outcomes and timers may come twice. The second time changes nothing (Z-190).
+    fn command_twice(&mut self, command: SessionCommand) {
+        self.command(command.clone()).expect("never refused");
+        let (events, work) = (self.events.len(), self.outbox.len());
+        self.command(command).expect("never refused");
+        assert_eq!(self.events.len(), events, "a repetition changes nothing");
+        // A turn that waits is offered again under the same id.
+        let ids: Vec<_> = self.outbox.iter().skip(work).map(|(id, _)| id).collect();
+        let known = |id: &EffectId| self.outbox.iter().take(work).any(|(of, _)| of == id);
+        assert!(
+            ids.into_iter().all(known),
+            "a repetition requests nothing new"
+        );
+        self.outbox.truncate(work);
+    }
+
     fn take(&mut self, before: Option<ChatSession>, decision: SessionDecision) -> SessionReply {
         let mut folded = before;
         for event in &decision.events {
@@ -213,6 +229,8 @@ impl TestSession {
         }
         self.journal.extend(decision.journal);
         self.outbox.extend(decision.work);
+        self.outbox.retain(|(id, _)| !decision.dropped.contains(id));
+        self.dropped.extend(decision.dropped);
         self.session = Some(decision.after);
         decision.reply
     }
@@ -241,8 +259,7 @@ impl TestSession {
         {
             let (effect, work) = self.outbox.remove(at).expect("it is there");
             let outcome = Box::new(self.perform(&effect, work));
-            self.command(SessionCommand::FinishWork { effect, outcome })
-                .expect("never refused");
+            self.command_twice(SessionCommand::FinishWork { effect, outcome });
         }
     }
 
@@ -276,9 +293,28 @@ impl TestSession {
                 })
             }
             SessionWork::Send(request) => {
+                self.routes
+                    .push((request.transport, request.to, request.text.clone()));
                 self.sent.push(request.text);
                 WorkOutcome::Sent(Ok(None))
             }
+            SessionWork::Transcribe { .. } => {
+                let heard = self.transcripts.pop_front();
+                WorkOutcome::Transcript(heard.unwrap_or_else(|| Ok("heard".to_owned())))
+            }
+            SessionWork::StartWorkflow(start) => {
+                self.workflows.push(start);
+                WorkOutcome::Workflow(Ok(RunId::from("run-1")))
+            }
+            SessionWork::ReportFlow(report) => {
+                self.reports.push(*report);
+                WorkOutcome::Reported
+            }
+            work @ SessionWork::CancelWorkflow { .. } => {
+                self.other_work.push(work);
+                WorkOutcome::Reported
+            }
+            SessionWork::ListEscalations => WorkOutcome::Escalations(Ok(Vec::new())),
         }
     }
 
@@ -298,34 +334,37 @@ impl TestSession {
     }
 
     pub(super) fn fire(&mut self, timer: SessionTimer) {
-        self.command(SessionCommand::FireTimer(timer))
-            .expect("never refused");
+        self.command_twice(SessionCommand::FireTimer(timer));
     }
 
-    pub(super) fn resolve(
-        &mut self,
-        approved: bool,
-        by: &str,
-    ) -> Result<SessionReply, SessionRefusal> {
-        let decision = EscalationDecision {
-            approved,
-            message: None,
-            action_data: None,
-            claimed_by: None,
+    /// The code of the active run was changed: it yields something else than its journal says.
+    pub(super) fn change_code(&mut self) -> RunId {
+        let run = self.state().flow().expect("a flow").run_id().clone();
+        let step = ProgramStep::Diverged {
+            step: 1,
+            expected: json!("a"),
+            actual: json!("b"),
         };
-        let request = AdminRequest::Resolve {
-            escalation: None,
-            decision,
-        };
-        let actor = AdminActor {
-            id: by.to_owned(),
-            role: None,
-            channel: "ui_api".to_owned(),
-            metadata: None,
-        };
-        let reply = self.command(SessionCommand::Act { actor, request });
-        self.perform_all();
-        reply
+        self.programs
+            .borrow_mut()
+            .diverges
+            .insert(run.clone(), step);
+        run
+    }
+
+    pub(super) fn restore_code(&mut self) {
+        self.programs.borrow_mut().diverges.clear();
+    }
+
+    /// What the code was last told with a result.
+    pub(super) fn last_context(&self) -> Value {
+        let programs = self.programs.borrow();
+        programs.contexts.last().map_or(Value::Null, |c| json!(c))
+    }
+
+    /// Events of one kind.
+    pub(super) fn count(&self, is_it: impl Fn(&Body) -> bool) -> usize {
+        self.events.iter().filter(|event| is_it(event)).count()
     }
 
     pub(super) fn state(&self) -> &ChatSession {
@@ -347,7 +386,9 @@ impl TestSession {
 
     pub(super) fn failures(&self, stage: &str) -> Vec<String> {
         let failures = self.events.iter().filter_map(|event| match event {
-            Body::ResponseFailed { stage: at, reason } if at == stage => Some(reason.clone()),
+            Body::ResponseFailed {
+                stage: at, reason, ..
+            } if at == stage => Some(reason.clone()),
             _ => None,
         });
         failures.collect()
@@ -370,51 +411,11 @@ fn first() -> SessionStart {
             name_is_chosen: false,
             tags: Vec::new(),
             preferences: Value::Null,
+            consent: None,
         },
         transport: "loopback".to_owned(),
         address: "u1".to_owned(),
         welcome: None,
         idle_timeout_ms: 15 * 60_000,
-    }
-}
-
-/// Code that returned a value.
-pub(super) fn value(value: Value) -> CodeOutcome {
-    CodeOutcome {
-        value: Some(value),
-        ..CodeOutcome::default()
-    }
-}
-
-/// Code that failed.
-pub(super) fn failed(code: &str, message: &str) -> CodeOutcome {
-    CodeOutcome {
-        error: Some(CodeError {
-            code: code.to_owned(),
-            message: message.to_owned(),
-        }),
-        ..CodeOutcome::default()
-    }
-}
-
-pub(super) fn code(step: impl Fn(usize, &Resume, &Value) -> ProgramStep + 'static) -> Code {
-    Rc::new(step)
-}
-
-pub(super) fn effect(effect: Value) -> ProgramStep {
-    ProgramStep::Yielded(effect)
-}
-
-pub(super) fn done() -> ProgramStep {
-    ProgramStep::Returned(Value::Null)
-}
-
-/// The text a program was handed.
-pub(super) fn text_of(with: &Resume) -> String {
-    match with {
-        Resume::Value(Some(Value::String(text))) => text.clone(),
-        Resume::Value(Some(other)) => other.to_string(),
-        Resume::Throw(error) => error.code.clone(),
-        other => format!("{other:?}"),
     }
 }

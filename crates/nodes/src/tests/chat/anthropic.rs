@@ -30,7 +30,7 @@ async fn request_has_prompt_alternating_turns_and_tools() {
         .push(ChatMessage::new(ChatRole::System, "Ana held the floor."));
     let reply = call(&model, &request).await.unwrap();
     assert_eq!(reply.answer.text.as_deref(), Some("Forty."));
-    assert_eq!(reply.usage.unwrap().input_tokens, 9);
+    assert_eq!(reply.answer.usage.unwrap().input_tokens, 9);
 
     let sent = server.only_request().await;
     assert_eq!(sent.line, "POST /v1/messages HTTP/1.1");

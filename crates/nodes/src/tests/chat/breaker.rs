@@ -90,7 +90,6 @@ fn down() -> Called {
 fn answered() -> Called {
     Ok(ChatReply {
         answer: ChatAnswer::default(),
-        usage: None,
         is_truncated: false,
     })
 }

@@ -19,7 +19,7 @@ async fn request_has_prompt_history_tools_and_key() {
     let model = hosted(ModelApi::OpenAi, &format!("{}/v1", server.url));
     let reply = call(&model, &request_after_tool()).await.unwrap();
     assert_eq!(reply.answer.text.as_deref(), Some("Forty."));
-    let usage = reply.usage.unwrap();
+    let usage = reply.answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (7, 3));
 
     let sent = server.only_request().await;
@@ -73,6 +73,7 @@ async fn tool_calls_are_returned_with_parsed_arguments_and_unique_ids() {
                 expected("call-1-1", json!({})),
                 expected("call-1-2", json!({"service": "wash"})),
             ],
+            usage: answer.usage,
             ..ChatAnswer::default()
         }
     );

@@ -63,7 +63,7 @@ async fn the_script_of_the_interface_is_followed() {
     let told = call(&model, &after_tool).await.unwrap();
     assert_eq!(told.answer.text.as_deref(), Some("Forty euro."));
     assert_eq!(begin.elapsed(), Duration::from_millis(200));
-    let usage = told.usage.unwrap();
+    let usage = told.answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (5, 2));
 
     let failure = call(&model, &nth(4, "hm")).await.unwrap_err();

@@ -40,7 +40,7 @@ async fn openai_stream_hands_on_text_and_ends_with_usage() {
     let reply = reply.unwrap();
     assert_eq!(pieces, ["Forty ", "euro."]);
     assert_eq!(reply.answer.text.as_deref(), Some("Forty euro."));
-    assert_eq!(reply.usage.unwrap().output_tokens, 2);
+    assert_eq!(reply.answer.usage.unwrap().output_tokens, 2);
     let sent: Value = serde_json::from_str(&server.only_request().await.body).unwrap();
     assert_eq!(sent["stream"], true);
     assert_eq!(sent["stream_options"], json!({"include_usage": true}));
@@ -125,7 +125,7 @@ async fn anthropic_stream_hands_on_text_and_puts_tool_calls_together() {
         (call.id.as_str(), &call.args),
         ("t1", &json!({"service": "cut"}))
     );
-    let usage = reply.usage.unwrap();
+    let usage = reply.answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (8, 6));
     let sent: Value = serde_json::from_str(&server.only_request().await.body).unwrap();
     assert_eq!(sent["stream"], true);

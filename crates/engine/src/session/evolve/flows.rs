@@ -1,0 +1,168 @@
+//! Flow runs: their start, their effects, their end.
+
+use crate::session::flow_state::{ActiveFlow, client_id};
+use crate::session::state::ChatSession;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tandem_record::Timestamp;
+use tandem_record::conversation::{
+    FlowOrigin, FlowPause, FlowStartRequest, ResponseSource, SessionEvent,
+    SessionEventBody as Body, TurnTrigger,
+};
+
+/// Diverged runs kept for an operator. The oldest is forgotten; its journal stays.
+const MAX_DIVERGED: usize = 50;
+
+impl ChatSession {
+    pub(super) fn fold_flow(&mut self, event: &SessionEvent, at: Timestamp) {
+        match &event.body {
+            Body::FlowStarted { .. } => self.begin_flow(event, at),
+            Body::FlowStartDeferred {
+                flow_id,
+                input,
+                parent,
+            } => self.deferred.push_back(FlowStartRequest {
+                flow: flow_id.clone(),
+                input: input.clone(),
+                origin: FlowOrigin::Workflow,
+                parent: Some(parent.clone()),
+                attempt: 1,
+                preempts: false,
+            }),
+            Body::FlowStartWithdrawn { parent } => {
+                self.deferred.retain(|d| d.parent.as_ref() != Some(parent));
+            }
+            Body::FlowEffectStarted {
+                step,
+                effect,
+                host_calls,
+            } => {
+                if let Some(flow) = &mut self.flow {
+                    flow.steps = step + 1;
+                    // The effect, its result, and the calls of the context before it.
+                    flow.records += 2 + host_calls;
+                    flow.client_ids.extend(client_id(effect).map(str::to_owned));
+                    flow.finished_workflow = None;
+                    if effect.get("type").and_then(Value::as_str) == Some("interrupt.confirm") {
+                        flow.last_confirm = Some(effect.clone());
+                    }
+                    flow.current = Some(effect.clone());
+                }
+                if let Some(turn) = &mut self.turn {
+                    turn.flow_effects += 1;
+                }
+            }
+            Body::FlowPaused { pause } => {
+                if let FlowPause::Wait {
+                    interrupt_id,
+                    escalation_id: Some(escalation),
+                    ..
+                } = pause
+                    && let Some(escalation) = self.escalations.get_mut(escalation)
+                {
+                    escalation.interrupt_id = Some(interrupt_id.clone());
+                }
+                if let Some(flow) = &mut self.flow {
+                    flow.pause = Some(pause.clone());
+                }
+            }
+            Body::FlowResumed { answer, .. } => {
+                if let Some(flow) = &mut self.flow {
+                    flow.pause = None;
+                    let turn = self.turn.as_ref();
+                    let message = turn.and_then(|turn| turn.cause.message());
+                    flow.last_message = message.map(|m| m.message_id.clone());
+                    if let Some((key, text)) = answer {
+                        flow.answers.insert(key.clone(), text.clone());
+                    }
+                }
+                self.turn_speaks_for_flow();
+            }
+            Body::FlowHandoff { .. } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.handoffs += 1;
+                }
+            }
+            Body::FlowEnded { .. } | Body::FlowFailed { .. } => {
+                let run = event.flow.as_ref().map(|flow| &flow.flow_run_id);
+                self.flow.take_if(|flow| Some(&flow.run) == run);
+            }
+            Body::FlowDiverged { .. } => {
+                if let Some(flow) = self.flow.take() {
+                    self.diverged.insert(flow.run.clone(), flow);
+                }
+                if self.diverged.len() > MAX_DIVERGED {
+                    self.diverged.pop_first();
+                }
+            }
+            Body::DivergenceSettled {
+                flow_run_id,
+                retried,
+            } => {
+                let flow = self.diverged.remove(flow_run_id);
+                if *retried {
+                    self.flow = flow;
+                }
+            }
+            Body::WorkflowFinishedEarly {
+                interrupt_id,
+                result,
+            } => {
+                if let Some(flow) = &mut self.flow {
+                    flow.finished_workflow = Some((interrupt_id.clone(), result.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_flow(&mut self, event: &SessionEvent, at: Timestamp) {
+        let (
+            Some(reference),
+            Body::FlowStarted {
+                input,
+                version,
+                parent,
+                attempt,
+                ..
+            },
+        ) = (&event.flow, &event.body)
+        else {
+            return;
+        };
+        self.flows_started += 1;
+        self.flow = Some(ActiveFlow {
+            flow: reference.flow_id.clone(),
+            run: reference.flow_run_id.clone(),
+            version: version.clone(),
+            started_at: at,
+            input: input.clone(),
+            parent: parent.clone(),
+            attempt: *attempt,
+            answers: BTreeMap::new(),
+            steps: 0,
+            current: None,
+            pause: None,
+            last_confirm: None,
+            last_interrupt: None,
+            escalation: None,
+            records: 1,
+            last_message: None,
+            client_ids: Vec::new(),
+            finished_workflow: None,
+        });
+        self.turn_speaks_for_flow();
+    }
+
+    pub(super) fn turn_speaks_for_flow(&mut self) {
+        let (Some(turn), Some(flow)) = (&mut self.turn, &self.flow) else {
+            return;
+        };
+        turn.flow_id = Some(flow.flow.clone());
+        turn.flow_run = Some(flow.run.clone());
+        turn.source = match turn.cause.trigger() {
+            TurnTrigger::Scheduled => ResponseSource::Scheduled,
+            _ => ResponseSource::Flow,
+        };
+    }
+}

@@ -1,0 +1,148 @@
+//! Runs whose code no longer fits their journal, and what operators do with them.
+
+use super::flows::route_on_start;
+use super::harness::{Code, TestSession, code, done, effect, text_of};
+use crate::session::SessionRefusal;
+use serde_json::{Value, json};
+use tandem_record::RunId;
+use tandem_record::conversation::{
+    AdminRequest, DivergenceAction, FlowRecord, SessionEventBody as Body,
+};
+
+const FALLBACK: &str = "Sorry, I hit an unexpected issue. Please try again in a moment.";
+
+fn asking() -> Code {
+    code(|step, with, _| match step {
+        0 => effect(json!({"type": "ask", "key": "x", "text": "x?"})),
+        1 => effect(json!({"type": "say", "text": format!("x={}", text_of(with))})),
+        _ => done(),
+    })
+}
+
+/// A desk whose flow waits and whose code was changed.
+fn changed_desk(config: Value) -> (TestSession, RunId) {
+    let mut fields = json!({"beforeLLM": {"$fn": true}});
+    let given = config.as_object().expect("an object").clone();
+    fields.as_object_mut().expect("an object").extend(given);
+    let mut desk = TestSession::new(fields, &[("asking", asking())]);
+    route_on_start(&mut desk);
+    desk.say("start asking");
+    let run = desk.change_code();
+    (desk, run)
+}
+
+fn settle(
+    desk: &mut TestSession,
+    run: &RunId,
+    action: DivergenceAction,
+) -> Result<(), SessionRefusal> {
+    let run = run.clone();
+    let request = AdminRequest::SettleDivergence { run, action };
+    desk.act("ana", request).map(drop)
+}
+
+/// Z-216, Z-261
+#[test]
+fn diverged_run_is_parked_and_the_session_goes_on() {
+    let (mut desk, run) = changed_desk(json!({}));
+    assert_eq!(desk.say("7"), [FALLBACK]);
+    assert!(desk.state().flow().is_none());
+    assert_eq!(desk.count(|e| matches!(e, Body::FlowDiverged { .. })), 1);
+    assert_eq!(
+        desk.count(|e| matches!(e, Body::FlowResumed { .. })),
+        0,
+        "nothing is performed"
+    );
+    let is_result = |r: &FlowRecord| matches!(r, FlowRecord::Result { .. });
+    assert!(
+        !desk
+            .journal
+            .iter()
+            .any(|(of, r)| *of == run && is_result(r))
+    );
+    assert_eq!(desk.say("hi"), ["model speaks"]);
+    assert_eq!(desk.say("start asking"), ["x?"], "another may start");
+}
+
+/// Z-216
+#[test]
+fn restored_code_lets_the_run_go_on_where_it_waited() {
+    let (mut desk, run) = changed_desk(json!({}));
+    desk.say("7");
+    desk.restore_code();
+    settle(&mut desk, &run, DivergenceAction::Retry).expect("parked");
+    assert_eq!(desk.paused_on(), Some("ask"));
+    assert_eq!(desk.say("8"), ["x=8"]);
+    assert_eq!(
+        settle(&mut desk, &run, DivergenceAction::Retry),
+        Err(SessionRefusal::NoFlow)
+    );
+}
+
+/// Z-216
+#[test]
+fn operator_aborts_or_restarts_a_diverged_run() {
+    let (mut desk, run) = changed_desk(json!({}));
+    desk.say("7");
+    settle(&mut desk, &run, DivergenceAction::Abort).expect("parked");
+    let failed =
+        |e: &Body| matches!(e, Body::FlowFailed { error } if error.code == "replay_diverged");
+    assert_eq!(desk.count(failed), 1);
+    assert_eq!(desk.state().diverged().count(), 0);
+
+    let (mut desk, run) = changed_desk(json!({}));
+    desk.say("7");
+    settle(&mut desk, &run, DivergenceAction::Restart).expect("parked");
+    assert_eq!(desk.paused_on(), Some("ask"));
+    let active = desk.state().flow().expect("restarted");
+    assert_ne!(*active.run_id(), run);
+    let second = |e: &Body| matches!(e, Body::FlowStarted { attempt: 2, .. });
+    assert_eq!(desk.count(second), 1);
+    assert_eq!(desk.say("8"), ["x=8"]);
+}
+
+/// Z-216
+#[test]
+fn agent_may_fail_or_restart_diverged_runs_at_once() {
+    let (mut desk, _) = changed_desk(json!({"onDivergence": "fail"}));
+    assert_eq!(desk.say("7"), [FALLBACK]);
+    let failed = |e: &Body| matches!(e, Body::FlowFailed { error } if error.code == "diverged");
+    assert_eq!(desk.count(failed), 1);
+    assert_eq!(desk.state().diverged().count(), 0);
+
+    let (mut desk, run) = changed_desk(json!({"onDivergence": "restart"}));
+    assert_eq!(desk.say("7"), ["x?"]);
+    assert_ne!(*desk.state().flow().expect("restarted").run_id(), run);
+    assert_eq!(desk.say("8"), ["x=8"]);
+}
+
+/// Z-216: another flow is active meanwhile.
+#[test]
+fn parked_run_is_not_retried_over_an_active_flow() {
+    let (mut desk, run) = changed_desk(json!({}));
+    desk.say("7");
+    desk.say("start asking");
+    for action in [DivergenceAction::Retry, DivergenceAction::Restart] {
+        assert_eq!(
+            settle(&mut desk, &run, action),
+            Err(SessionRefusal::FlowActive)
+        );
+    }
+}
+
+/// Z-216, Z-192: a deadline finds the divergence too.
+#[test]
+fn deadline_of_a_diverged_run_resumes_nothing() {
+    let sure = code(|step, _, _| match step {
+        0 => effect(json!({"type": "interrupt.confirm", "question": "Sure?"})),
+        _ => done(),
+    });
+    let mut desk = TestSession::new(json!({"beforeLLM": {"$fn": true}}), &[("sure", sure)]);
+    route_on_start(&mut desk);
+    desk.say("start sure");
+    desk.change_code();
+    desk.wait_seconds(301);
+    assert_eq!(desk.sent, ["Sure?", FALLBACK]);
+    assert_eq!(desk.count(|e| matches!(e, Body::ConfirmTimedOut { .. })), 0);
+    assert!(desk.state().flow().is_none());
+}

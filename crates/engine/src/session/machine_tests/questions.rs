@@ -1,0 +1,223 @@
+//! Questions of flows: reminders, schemas in code, what the code is told, answers for the user, consent.
+
+use super::flows::route_on_start;
+use super::harness::{Code, TestSession, code, done, effect, text_of};
+use crate::session::{ProgramStep, Resume, SessionRefusal};
+use serde_json::{Value, json};
+use tandem_record::conversation::{
+    AdminRequest, FlowFailure, FlowRecord, SessionEventBody as Body, SessionTimer,
+};
+
+fn one(first: Value) -> Code {
+    code(move |step, with, _| match step {
+        0 => effect(first.clone()),
+        1 => effect(json!({"type": "say", "text": text_of(with)})),
+        _ => done(),
+    })
+}
+
+fn desk(config: Value, flow: Code) -> TestSession {
+    let mut fields = json!({"beforeLLM": {"$fn": true}});
+    let given = config.as_object().expect("an object").clone();
+    fields.as_object_mut().expect("an object").extend(given);
+    let mut desk = TestSession::new(fields, &[("one", flow)]);
+    route_on_start(&mut desk);
+    desk
+}
+
+/// Z-242
+#[test]
+fn unanswered_question_is_followed_by_its_reminders() {
+    let ask = json!({"type": "ask", "key": "x", "text": "x?", "reminders": [
+        {"afterSeconds": 60, "text": "Still there?"}, {"afterSeconds": 120, "text": "Last call."}]});
+    let mut desk = desk(json!({}), one(ask));
+    desk.say("start one");
+    desk.wait_seconds(60);
+    assert_eq!(desk.sent, ["x?", "Still there?"]);
+    desk.wait_seconds(60);
+    assert_eq!(desk.sent.last().map(String::as_str), Some("Last call."));
+    desk.wait_seconds(60);
+    assert_eq!(desk.sent.len(), 3);
+    assert_eq!(desk.say("7"), ["7"]);
+}
+
+/// Z-242
+#[test]
+fn answer_cancels_the_reminders() {
+    let confirm = json!({"type": "interrupt.confirm", "question": "Sure?", "timeoutSeconds": 600,
+        "reminders": [{"afterSeconds": 60, "text": "Well?"}]});
+    let mut desk = desk(json!({}), one(confirm));
+    desk.say("start one");
+    assert_eq!(desk.say("yes"), ["true"]);
+    let timers = desk.state().required_timers();
+    assert!(
+        timers.keys().all(|timer| *timer == SessionTimer::Idle),
+        "{timers:?}"
+    );
+    desk.say("start one");
+    desk.now = desk.now.plus_ms(60_000);
+    assert_eq!(
+        desk.say("no"),
+        ["Well?", "false"],
+        "the reminder was due before the answer"
+    );
+}
+
+/// Z-71, §10.6: a schema that is code is asked in the program; its parsed value is the result.
+#[test]
+fn schema_in_code_reads_the_reply() {
+    let confirm = json!({"type": "interrupt.confirm", "question": "How many?",
+        "responseSchema": {"$standard": true}});
+    let mut desk = desk(json!({}), one(confirm));
+    desk.say("start one");
+    assert_eq!(desk.say("many"), ["How many?"]);
+    assert_eq!(desk.say("3"), [r#"{"parsed":3}"#]);
+}
+
+/// Z-54, Z-73
+#[test]
+fn code_is_told_answers_and_how_the_last_interrupt_ended() {
+    let flow = code(|step, _, _| match step {
+        0 => effect(json!({"type": "ask", "key": "date", "text": "When?"})),
+        1 => effect(json!({"type": "interrupt.confirm", "question": "Sure?"})),
+        2 => effect(json!({"type": "tool", "name": "note", "args": {}})),
+        _ => done(),
+    });
+    let config = json!({"tools": [{"name": "note", "kind": "record"}]});
+    let mut desk = desk(config, flow);
+    desk.say("start one");
+    desk.say("Monday");
+    let told = desk.last_context();
+    assert_eq!(told["answers"], json!({"date": "Monday"}));
+    assert_eq!(told["inbound"]["body"], "Monday");
+    desk.say("sure, ok");
+    let told = desk.last_context();
+    let last = &told["lastInterrupt"];
+    let got = (&last["kind"], &last["outcome"], &last["text"]);
+    assert_eq!(
+        got,
+        (&json!("confirm"), &json!("positive"), &json!("sure, ok"))
+    );
+    let mut segments = desk
+        .journal
+        .iter()
+        .rev()
+        .filter_map(|(_, record)| match record {
+            FlowRecord::Segment { context, .. } => Some(json!(context)),
+            _ => None,
+        });
+    assert_eq!(
+        segments.next(),
+        Some(told),
+        "the journal has what the code was told"
+    );
+}
+
+/// Z-20, Z-73: a turn without a message has no `ctx.inbound`.
+#[test]
+fn timeout_is_told_to_the_code() {
+    let mut desk = desk(
+        json!({}),
+        one(json!({"type": "interrupt.confirm", "question": "Sure?"})),
+    );
+    desk.say("start one");
+    desk.wait_seconds(301);
+    assert_eq!(desk.sent.last().map(String::as_str), Some("false"));
+    let told = desk.last_context();
+    assert_eq!(told["lastInterrupt"]["outcome"], "timed_out");
+    assert_eq!(told["inbound"], Value::Null);
+    assert_eq!(told["trigger"], "timer");
+}
+
+/// Z-74
+#[test]
+fn timeout_may_end_the_flow_or_throw() {
+    let confirm = json!({"type": "interrupt.confirm", "question": "Sure?"});
+    let behavior = |name: &str| json!({"hitl": {"confirmDefaults": {"timeoutBehavior": name}}});
+    let mut ended = desk(behavior("end_flow"), one(confirm.clone()));
+    ended.say("start one");
+    ended.wait_seconds(301);
+    assert_eq!(ended.flow_ends(), [Some("confirm_timed_out".to_owned())]);
+    let throwing = code(move |step, with, _| match (step, with) {
+        (0, _) => effect(confirm.clone()),
+        (_, Resume::Throw(error)) => ProgramStep::Failed(FlowFailure {
+            code: "exception".to_owned(),
+            message: error.code.clone(),
+            details: None,
+        }),
+        _ => done(),
+    });
+    let mut thrown = desk(behavior("throw"), throwing);
+    thrown.say("start one");
+    thrown.wait_seconds(301);
+    let is_it = |e: &Body| matches!(e, Body::FlowFailed { error } if error.message == "timed_out");
+    assert_eq!(thrown.count(is_it), 1);
+}
+
+/// Z-48: the same id twice in one run is refused, for interrupts only.
+#[test]
+fn author_ids_are_unique_among_interrupts() {
+    let flow = code(|step, with, _| match step {
+        0 => effect(json!({"type": "say", "text": "a", "id": "same"})),
+        1 => effect(json!({"type": "interrupt.confirm", "question": "A?", "id": "same"})),
+        2 => effect(json!({"type": "interrupt.confirm", "question": "B?", "id": "same"})),
+        3 => effect(json!({"type": "say", "text": text_of(with)})),
+        _ => done(),
+    });
+    let mut desk = desk(json!({}), flow);
+    assert_eq!(desk.say("start one"), ["a", "A?"]);
+    assert_eq!(desk.say("yes"), ["bad_effect"]);
+}
+
+/// Z-203
+#[test]
+fn somebody_with_the_right_answers_for_the_user() {
+    let mut desk = desk(
+        json!({}),
+        one(json!({"type": "ask", "key": "x", "text": "x?"})),
+    );
+    desk.say("start one");
+    let pause = desk
+        .state()
+        .flow()
+        .and_then(|f| f.pause())
+        .expect("a question");
+    let interrupt = pause.interrupt_id().clone();
+    let value = json!("seven");
+    let request = AdminRequest::AnswerForUser { interrupt, value };
+    desk.act("ana", request.clone()).expect("open");
+    assert_eq!(desk.sent, ["x?", "seven"]);
+    assert_eq!(
+        desk.act("ana", request),
+        Err(SessionRefusal::QuestionClosed)
+    );
+}
+
+/// Z-242
+#[test]
+fn consent_is_taken_back_and_given_and_confirmed_once() {
+    let config = json!({"consent": {"stopKeywords": ["stop"], "startKeywords": ["start"]}});
+    let mut desk = desk(
+        config,
+        one(json!({"type": "ask", "key": "x", "text": "x?"})),
+    );
+    let consent = |desk: &TestSession| {
+        let consent = desk.state().start().user.consent;
+        consent.map(|consent| consent.proactive)
+    };
+    desk.say("hi");
+    assert_eq!(consent(&desk), None);
+    assert_eq!(desk.say("STOP").len(), 1);
+    assert_eq!(consent(&desk), Some(false));
+    assert!(desk.say("stop").is_empty(), "confirmed once");
+    assert_eq!(desk.say("start").len(), 1);
+    assert_eq!(consent(&desk), Some(true));
+    assert_eq!(desk.model_calls.len(), 1, "the agent is not asked about it");
+    desk.say("start one");
+    let answered = desk.say("stop");
+    assert_eq!(
+        answered.last().map(String::as_str),
+        Some("stop"),
+        "it answers the question too"
+    );
+}

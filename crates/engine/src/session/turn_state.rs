@@ -1,0 +1,204 @@
+//! The turn under way, the turns that wait, and what is kept between turns.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::VecDeque;
+use tandem_record::conversation::{
+    AdminActor, ApprovalRequest, Candidate, ChatMessage, ChatToolCall, CodeCall, InboundMessage,
+    RequestedWork, ResponseSource, SessionEnd, TurnCause, TurnTrigger,
+};
+use tandem_record::{FlowId, MessageId, RunId, Seq, Timestamp};
+
+/// A turn that has not started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct WaitingTurn {
+    pub(super) number: u64,
+    pub(super) cause: TurnCause,
+    /// The model loop of a turn that this one replaces.
+    pub(super) carried: Option<ModelLoop>,
+}
+
+/// Messages that become one turn when their window closes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Burst {
+    /// The number of that turn.
+    pub(super) number: u64,
+    pub(super) messages: Vec<InboundMessage>,
+    /// The event that accepted the first.
+    pub(super) received: Seq,
+    pub(super) opened_at: Timestamp,
+    pub(super) closes_at: Timestamp,
+}
+
+/// An exchange with the model that is not finished.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct ModelLoop {
+    /// The exchange so far, after the working memory.
+    pub(super) exchange: Vec<ChatMessage>,
+    pub(super) rounds: u32,
+    /// Tool calls of the last answer that are not made yet.
+    pub(super) calls: VecDeque<ChatToolCall>,
+}
+
+/// The turn under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    pub(super) number: u64,
+    pub(super) started_at: Timestamp,
+    pub(super) cause: TurnCause,
+    /// The work it waits for.
+    pub(super) pending: Option<RequestedWork>,
+    pub(super) source: ResponseSource,
+    pub(super) before_llm_action: Option<String>,
+    /// The strongest decision about a candidate so far.
+    pub(super) before_response_action: Option<String>,
+    /// Candidates made so far.
+    pub(super) candidates: u32,
+    /// Texts of candidates that were not cancelled.
+    pub(super) texts: Vec<String>,
+    pub(super) structured: Option<Value>,
+    pub(super) model: ModelLoop,
+    /// Calls of the model and of its tools.
+    pub(super) steps: u32,
+    pub(super) flow_effects: u32,
+    pub(super) handoffs: u32,
+    /// A decision of a person or a deadline that this turn used.
+    pub(super) consumed: Option<ConsumedOutcome>,
+    /// The flow that spoke.
+    pub(super) flow_id: Option<FlowId>,
+    pub(super) flow_run: Option<RunId>,
+    /// The session ends with this turn.
+    pub(super) ends_session: Option<SessionEnd>,
+    /// The admin whose command it carries out.
+    pub(super) actor: Option<AdminActor>,
+    /// What was said in the message; `Some(None)` when it could not be read.
+    pub(super) transcript: Option<Option<String>>,
+    /// Why the turn has no other answer than the fallback reply.
+    pub(super) failure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ConsumedOutcome {
+    Resolved,
+    TimedOut,
+}
+
+/// What `onResponse` is told once the texts of a turn are final.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PendingReport {
+    pub(super) turn: u64,
+    pub(super) call: CodeCall,
+}
+
+/// A call of the model that waits for consent, with the exchange that goes on afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PendingApproval {
+    pub(super) request: ApprovalRequest,
+    pub(super) model: ModelLoop,
+}
+
+/// A text that waits for a person's approval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldDraft {
+    pub candidate: Candidate,
+    pub created_at: Timestamp,
+}
+
+impl Turn {
+    pub(super) fn new(waiting: WaitingTurn, at: Timestamp) -> Self {
+        Self {
+            number: waiting.number,
+            started_at: at,
+            cause: waiting.cause,
+            pending: None,
+            source: ResponseSource::Classic,
+            before_llm_action: None,
+            before_response_action: None,
+            candidates: 0,
+            texts: Vec::new(),
+            structured: None,
+            model: waiting.carried.unwrap_or_default(),
+            steps: 0,
+            flow_effects: 0,
+            handoffs: 0,
+            consumed: None,
+            flow_id: None,
+            flow_run: None,
+            ends_session: None,
+            actor: None,
+            transcript: None,
+            failure: None,
+        }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn trigger(&self) -> TurnTrigger {
+        self.cause.trigger()
+    }
+
+    /// The text the turn is about.
+    pub(super) fn text(&self) -> &str {
+        let transcript = self.transcript.as_ref().and_then(Option::as_deref);
+        let body = self.cause.message().map_or("", |m| m.body.as_str());
+        transcript.unwrap_or(body)
+    }
+
+    /// The message as code sees it: with the text of what was said.
+    pub(super) fn inbound(&self) -> Option<Value> {
+        let mut inbound = super::context_data::inbound(self.cause.message()?);
+        if let Some(Some(text)) = &self.transcript {
+            inbound["body"] = Value::String(text.clone());
+        }
+        Some(inbound)
+    }
+
+    /// Whether the user or an admin wrote a command.
+    pub(super) fn is_command(&self) -> bool {
+        match &self.cause {
+            TurnCause::AdminCommand { .. } => true,
+            TurnCause::Message { message, .. } => is_command(&message.body),
+            _ => false,
+        }
+    }
+
+    /// The event that accepted the first message of the turn.
+    pub(super) fn received(&self) -> Seq {
+        match &self.cause {
+            TurnCause::Message { received, .. } => *received,
+            TurnCause::QueueReplay { message } => message.received,
+            _ => Seq(u64::MAX),
+        }
+    }
+}
+
+impl WaitingTurn {
+    /// Whether it is about a message of the user that is no command.
+    pub(super) fn is_plain_message(&self) -> bool {
+        match &self.cause {
+            TurnCause::Message { message, .. } => !is_command(&message.body),
+            _ => false,
+        }
+    }
+}
+
+pub(super) fn is_command(text: &str) -> bool {
+    super::command_line::CommandLine::parse(text).is_some()
+}
+
+/// Several messages as one: all texts, and the media of the first that has any.
+pub(super) fn joined(messages: &[InboundMessage]) -> Option<(InboundMessage, Vec<MessageId>)> {
+    let mut message = messages.last()?.clone();
+    let texts: Vec<&str> = messages.iter().map(|m| m.body.as_str()).collect();
+    message.body = texts.join("\n");
+    let with_media = messages.iter().find(|m| m.media.is_some());
+    if let Some(first) = with_media {
+        message.media.clone_from(&first.media);
+        message.kind.clone_from(&first.kind);
+    }
+    let ids = messages.iter().map(|m| m.message_id.clone()).collect();
+    Some((message, ids))
+}
