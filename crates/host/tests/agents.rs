@@ -439,8 +439,9 @@ fn dev_has_agents_and_one_waiting_customer() {
         .unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let questions = listed["interrupts"].as_array().unwrap().iter();
-    let question = questions.filter_map(|q| q["sessionId"].as_str().and(q["interruptId"].as_str()));
-    let question = question.last().unwrap();
+    let mut question =
+        questions.filter_map(|q| q["sessionId"].as_str().and(q["interruptId"].as_str()));
+    let question = question.next().unwrap();
     let approved = client(&server, &["inbox", "approve", question])
         .output()
         .unwrap();

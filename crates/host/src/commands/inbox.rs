@@ -194,9 +194,12 @@ fn subject(question: &Value, data: &Value) -> String {
                 let id = sanitize(q["id"].as_str().unwrap_or_default());
                 format!(" --set {id}=…")
             });
+            let how = format!("tandem inbox answer {id}{}", sets.collect::<String>());
             let how = match question["sessionId"].is_string() {
-                true => "The user answers it in the conversation.".to_owned(),
-                false => format!("tandem inbox answer {id}{}", sets.collect::<String>()),
+                true => format!(
+                    "The user answers it in the conversation. Whoever may answer for the user:\n{how}"
+                ),
+                false => how,
             };
             let lines = lines.collect::<Vec<_>>().join("\n");
             joined([

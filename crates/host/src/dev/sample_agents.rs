@@ -120,11 +120,13 @@ pub(super) async fn start_conversation(runtime: &Runtime, caller: &Identity) -> 
     };
     let runtime = runtime.acting_as(caller.actor());
     match runtime.receive_message(message).await {
-        Ok(ReceivedMessage::Accepted { session, turn }) => {
+        Ok(ReceivedMessage::Accepted(claim)) => {
             let until = Instant::now() + TURN_WAIT;
-            runtime.wait_for_turn(&session, turn, until).await?;
+            runtime
+                .wait_for_turn(&claim.session_id, claim.turn, until)
+                .await?;
         }
-        Ok(ReceivedMessage::Duplicate { .. }) => {}
+        Ok(ReceivedMessage::Duplicate(_)) => {}
         // The sample may have been edited; its errors are in the log.
         Err(error) => tracing::warn!(%error, agent = ESCALATING, "no sample conversation"),
     }

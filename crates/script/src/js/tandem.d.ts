@@ -437,6 +437,8 @@ declare module 'tandem' {
     humanMode?: 'async_resolution' | 'live_takeover';
     offerHuman?: boolean;
     userCancelKeywords?: string[];
+    /** What an escalation tells whoever decides. */
+    escalationContext?: { messages?: number; profile?: boolean; answers?: boolean };
   }
 
   /** Who may act for the desk: API keys, data, or code. Without it every such action is denied. */
@@ -523,6 +525,12 @@ declare module 'tandem' {
     redaction?: 'full' | 'hashed' | 'omitted';
     consent?: { stopKeywords: string[]; startKeywords?: string[] };
     hours?: OpeningHours;
+    /** Workflows that flows and the model may start. */
+    workflows?: string[];
+    /** The model may change the user's name and preferences. */
+    profileTool?: boolean;
+    /** Tokens of models that a session may use. */
+    maxSessionTokens?: number;
   }
 
   export function createAgent(config: AgentConfig): AgentConfig;
