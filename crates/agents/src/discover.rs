@@ -32,6 +32,19 @@ pub(crate) struct AgentPlace {
 }
 
 impl AgentPlace {
+    /// The agent at a path, whatever its name is.
+    pub(crate) fn at(path: &Path) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = match path.is_dir() {
+            true => path.file_name(),
+            false => path.file_stem(),
+        };
+        Self {
+            id: name.unwrap_or_default().to_string_lossy().into_owned(),
+            path,
+        }
+    }
+
     /// Where paths in the agent's configuration begin.
     pub(crate) fn root(&self) -> PathBuf {
         match self.path.is_dir() {

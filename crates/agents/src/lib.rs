@@ -42,7 +42,7 @@ mod tests;
 
 pub use chat_models::{ModelAccess, OperatorModel};
 pub use host::{AgentResources, FolderAgents};
-pub use registry::AgentRegistry;
+pub use registry::{AgentRegistry, check_agent};
 pub use rust_code::{RustAgent, RustAgentError, RustAgents};
 pub use rust_tool::{RustTool, ToolContext};
 pub use test_recorder::{

@@ -243,15 +243,15 @@ impl LoadedAgent {
                 let Some(file) = file_of(problem, &files) else {
                     continue;
                 };
-                let error = AgentFileError::new(&file, text_of(problem));
+                let error = self.problem_at(&file, problem);
                 if !errors.contains(&error) {
                     errors.push(error);
                 }
                 bad_files.insert(file);
             }
             if bad_files.is_empty() {
-                let problems = problems.iter();
-                errors.extend(problems.map(|p| AgentFileError::new(part.entry(), text_of(p))));
+                let entry = part.entry();
+                errors.extend(problems.iter().map(|p| self.problem_at(entry, p)));
                 return Err(errors);
             }
             for file in bad_files {
@@ -264,6 +264,17 @@ impl LoadedAgent {
                     files.insert(file, last_good.clone());
                 }
             }
+        }
+    }
+
+    /// A problem with a setting, at its place in the file.
+    fn problem_at(&self, file: &str, problem: &AgentProblem) -> AgentFileError {
+        let text = std::fs::read_to_string(self.root.join(file)).ok();
+        let at = text.and_then(|text| tandem_script::locate(file, &text, &problem.path));
+        AgentFileError {
+            line: at.map(|(line, _)| line),
+            column: at.map(|(_, column)| column),
+            ..AgentFileError::new(file, text_of(problem))
         }
     }
 

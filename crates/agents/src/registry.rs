@@ -8,7 +8,7 @@ use crate::loaded_agent::LoadedAgent;
 use crate::rust_code::{RustAgentError, RustAgents, RustCode};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tandem_flow::RustFlow;
 use tandem_record::conversation::{AgentFileError, AgentSummary, FlowRunStart};
@@ -16,6 +16,24 @@ use tandem_record::{AgentId, Timestamp};
 use tandem_runtime::Clock;
 use tandem_script::{AgentModule, ScriptLimits, Surroundings};
 use tokio::sync::watch;
+
+/// Loads one agent like a host would, without serving it. `path` is its folder, or its only file.
+pub fn check_agent(path: &Path, limits: ScriptLimits, now: Timestamp) -> AgentSummary {
+    let place = AgentPlace::at(path);
+    let module = read(&place, limits, now);
+    let mut agent = LoadedAgent::new(&place, Arc::default());
+    agent.update(&place, module, limits);
+    agent.summary()
+}
+
+fn read(place: &AgentPlace, limits: ScriptLimits, now: Timestamp) -> AgentModule {
+    let surroundings = Surroundings {
+        now_ms: now.0,
+        seed: place.id.clone().into_bytes(),
+        time_zone: "UTC".to_owned(),
+    };
+    tandem_script::load(&place.path, limits, &surroundings)
+}
 
 pub struct AgentRegistry {
     folders: Vec<PathBuf>,
@@ -170,7 +188,7 @@ impl AgentRegistry {
     }
 
     fn load_agent(&self, place: &AgentPlace) -> bool {
-        let module = self.read(place);
+        let module = read(place, self.limits, self.clock.now());
         let mut agents = self.agents.write();
         let agent = agents.entry(place.id.clone()).or_insert_with(|| {
             let added = self.added.get(&place.id).cloned();
@@ -196,15 +214,6 @@ impl AgentRegistry {
             );
         }
         has_changed
-    }
-
-    fn read(&self, place: &AgentPlace) -> AgentModule {
-        let surroundings = Surroundings {
-            now_ms: self.clock.now().0,
-            seed: place.id.clone().into_bytes(),
-            time_zone: "UTC".to_owned(),
-        };
-        tandem_script::load(&place.path, self.limits, &surroundings)
     }
 
     fn report_second(&self, place: &AgentPlace, first: &AgentPlace) {

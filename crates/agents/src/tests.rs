@@ -11,4 +11,5 @@ mod replay;
 mod rust_code;
 mod tools;
 mod transports;
+mod type_declarations;
 mod watching;

@@ -5,7 +5,8 @@
 //! The OpenAPI document shows the public path.
 //!
 //! The segment is split at its last colon, which may be percent-encoded. The text after it is a
-//! verb, known or not: an unknown verb matches no route and gets 404.
+//! verb, known or not, if it begins with a letter: an unknown verb matches no route and gets 404. Ids of
+//! questions of conversations end with a colon and a number.
 
 use axum::extract::Request;
 use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
@@ -123,7 +124,11 @@ fn rewrite_path(path: &str, prefixes: &[String]) -> Option<String> {
         .iter()
         .any(|prefix| prefix.strip_suffix('/') == Some(before));
     match plain.rsplit_once(':') {
-        Some((id, verb)) if of_collection => Some(format!("{before}/{id}/@{verb}")),
+        Some((id, verb))
+            if of_collection && verb.starts_with(|c: char| c.is_ascii_alphabetic()) =>
+        {
+            Some(format!("{before}/{id}/@{verb}"))
+        }
         Some(_) if plain != last => Some(format!("{before}/{plain}")),
         _ => None,
     }
@@ -152,6 +157,15 @@ mod tests {
         assert_eq!(
             rewrite("/v1/runs%3abulk-cancel").as_deref(),
             Some("/v1/runs:bulk-cancel")
+        );
+        assert_eq!(rewrite("/v1/runs/flow-1:3"), None);
+        assert_eq!(
+            rewrite("/v1/runs/flow-1%3A3").as_deref(),
+            Some("/v1/runs/flow-1:3")
+        );
+        assert_eq!(
+            rewrite("/v1/runs/flow-1%3A3:resolve").as_deref(),
+            Some("/v1/runs/flow-1:3/@resolve")
         );
         assert_eq!(rewrite("/v1/runs:bulk-cancel"), None);
         assert_eq!(rewrite("/v1/runs/r/events"), None);

@@ -18,6 +18,7 @@ mod commands;
 mod config;
 mod dev;
 mod documents;
+mod editor_files;
 mod embed;
 mod failure;
 mod output;

@@ -12,6 +12,13 @@ pub(crate) fn line(text: impl AsRef<str>) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes a text that is not a line yet, and flushes it.
+pub(crate) fn text(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
 /// Indented JSON, for people and for files.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     line(serde_json::to_string_pretty(value)?)

@@ -84,7 +84,7 @@ fn frame(connection: &mut BufReader<TcpStream>) -> (u8, Vec<u8>) {
 fn web_chat_keeps_its_connection_and_is_told_when_the_host_stops() {
     let agent = "import { createAgent } from 'tandem';
         export default createAgent({ prompt: 'You are the desk.', transports: { web: {} } });";
-    let mut server = Server::with_agent("desk", agent, 4);
+    let mut server = Server::with_agent_and_connections("desk", agent, 4);
     let upgrade = "GET /v1/host/tandem/agents/desk/ui HTTP/1.1\r\nhost: t\r\nupgrade: websocket\r\n\
         connection: upgrade\r\nsec-websocket-version: 13\r\n\
         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

@@ -38,7 +38,7 @@ fn deliver(server: &Server, key: &str) -> Value {
 /// One address is another user in another workspace: with its own messages, session and profile.
 #[test]
 fn conversations_of_workspaces_are_separate() {
-    let server = Server::with_agent("desk", AGENT);
+    let server = Server::with_agent("desk", "agent.json", AGENT);
     let keys = ["red", "blue"].map(|workspace| key_of_workspace(&server, workspace));
     let [red, blue] = &keys;
     let [of_red, of_blue] = [red, blue].map(|key| deliver(&server, key));
@@ -91,7 +91,7 @@ fn conversations_of_workspaces_are_separate() {
 /// The name of a sender is stored with the user, so a secret in it is masked before.
 #[test]
 fn secret_in_the_name_of_a_sender_is_not_stored() {
-    let server = Server::with_agent("desk", AGENT);
+    let server = Server::with_agent("desk", "agent.json", AGENT);
     let message = json!({"messageId": "m1", "from": "ann", "body": "Good morning",
         "senderProfile": {"displayName": format!("Ann {KEY}")}});
     let path = "/v1/host/tandem/agents/desk/inbound?wait=true";

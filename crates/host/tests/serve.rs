@@ -398,7 +398,7 @@ fn dev_needs_no_setup_and_finds_its_key() {
     let server = Server::dev();
     let printed = server.log_with("tandem check");
     let links = printed.matches("/console/login?code=").count();
-    assert_eq!((links, printed.lines().count()), (1, 5), "{printed}");
+    assert_eq!((links, printed.lines().count()), (1, 6), "{printed}");
     let waiting = tandem(server.home())
         .args(["inbox", "list", "--url", &server.url])
         .output()

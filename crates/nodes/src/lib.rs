@@ -51,8 +51,8 @@ pub use http::{CallLimits, HttpCaller};
 pub use mcp::{McpServer, McpServers};
 pub use model::{
     HostedProvider, MAX_PROGRAM, MockEntry, MockProgram, ModelApi, ModelCaller, SchemaMode, Script,
-    ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedToolCall, outcome_of_answer,
-    unprogrammed_answer,
+    ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedCall, ScriptedToolCall,
+    outcome_of_answer, unprogrammed_answer,
 };
 pub use pack::PackCaller;
 pub use perform::Performer;

@@ -119,6 +119,20 @@ pub fn load(path: &Path, limits: ScriptLimits, surroundings: &Surroundings) -> A
     loader.module
 }
 
+/// Whether a folder holds an agent. Of a folder whose only sign is an `agent.json`, that file decides.
+pub fn is_agent_folder(path: &Path) -> bool {
+    AGENT_FILES.iter().any(|name| {
+        let file = path.join(name);
+        file.is_file() && (!name.ends_with(".json") || has_prompt(&file))
+    })
+}
+
+fn has_prompt(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let config: Value = serde_json::from_str(&text).unwrap_or_default();
+    config.get("prompt").is_some()
+}
+
 /// Name of a file without folder and extension.
 pub(crate) fn stem(path: &str) -> &str {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);

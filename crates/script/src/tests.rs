@@ -10,6 +10,7 @@ mod hostile_code;
 mod loading;
 mod packages;
 mod parked_functions;
+mod positions;
 mod time_zones;
 mod type_declarations;
 mod typescript;

@@ -121,7 +121,7 @@ impl LiveConversation {
                     until = Instant::now() + DEBOUNCE;
                 }
                 SessionUpdate::Piece(piece) => {
-                    let data = json!({"content": &*piece}).to_string();
+                    let data = json!({"content": piece.text}).to_string();
                     write_frame(&mut out, None, "piece", &data);
                     self.is_writing = true;
                     break;

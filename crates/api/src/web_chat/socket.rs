@@ -260,7 +260,7 @@ impl VisitorConnection<'_> {
             }
             VisitorUpdate::Piece(piece) => {
                 let projection = self.projection.as_mut();
-                let frame = projection.and_then(|projection| projection.piece(&piece));
+                let frame = projection.and_then(|projection| projection.piece(&piece.text));
                 frame.into_iter().collect()
             }
             VisitorUpdate::TimedOut | VisitorUpdate::Draining => Vec::new(),

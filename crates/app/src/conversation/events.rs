@@ -3,11 +3,12 @@
 use crate::app::App;
 use crate::error::AppError;
 use crate::follow::{PAGE, wait_until_stopping};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tandem_access::{Identity, Scope};
-use tandem_record::conversation::{SessionEvent, SessionStart};
-use tandem_record::{AgentId, Masking, Recorded, Seq, SessionId, StreamId};
-use tandem_runtime::conversation::{AgentEventPage, SessionEventPage, TextRedaction};
+use tandem_record::conversation::{SessionEvent, SessionEventBody, SessionStart};
+use tandem_record::{AgentId, EffectId, Masking, Recorded, Seq, SessionId, StreamId};
+use tandem_runtime::conversation::{AgentEventPage, AnswerPiece, SessionEventPage, TextRedaction};
 use tandem_runtime::{Fault, PageLimit, Runtime};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
@@ -18,20 +19,25 @@ const EVENTS_PAGE: PageLimit = PageLimit {
     bytes: 4 * 1024 * 1024,
 };
 
+/// Finished work that a reader remembers.
+const REMEMBERED_WORK: usize = 64;
+
 /// Reads a session's log as it grows, and pieces of answers while a model writes them.
 pub struct SessionFollower {
     runtime: Runtime,
     session: SessionId,
     cursor: Option<Seq>,
     bell: watch::Receiver<u64>,
-    pieces: Option<broadcast::Receiver<Arc<str>>>,
+    pieces: Option<broadcast::Receiver<Arc<AnswerPiece>>>,
+    /// The last work whose end was read. Pieces that arrive after the whole answer are left out.
+    finished: VecDeque<EffectId>,
     stopping: watch::Receiver<bool>,
 }
 
 pub enum SessionUpdate {
     Events(Vec<Recorded<SessionEvent>>),
     /// A piece of an answer that is not in the log yet, and may never be.
-    Piece(Arc<str>),
+    Piece(Arc<AnswerPiece>),
     /// Nothing arrived before the deadline.
     TimedOut,
     /// The session has ended and all of it was read.
@@ -121,6 +127,7 @@ impl SessionFollower {
             cursor,
             bell: runtime.bell().listen(&StreamId::of_session(session)),
             pieces: Some(runtime.answer_pieces(session)),
+            finished: VecDeque::new(),
             stopping,
         }
     }
@@ -135,6 +142,7 @@ impl SessionFollower {
                 .await?;
             if let Some(last) = page.events.last() {
                 self.cursor = Some(last.seq);
+                self.note_finished(&page.events);
                 return Ok(SessionUpdate::Events(page.events));
             }
             let current = self.runtime.read_session(&self.session).await?;
@@ -153,7 +161,11 @@ impl SessionFollower {
                         self.bell = self.runtime.bell().listen(&stream);
                     }
                 }
-                piece = next_piece(&mut self.pieces) => return Ok(SessionUpdate::Piece(piece)),
+                piece = next_piece(&mut self.pieces) => {
+                    if !self.finished.contains(&piece.work) {
+                        return Ok(SessionUpdate::Piece(piece));
+                    }
+                }
                 () = tokio::time::sleep_until(until) => return Ok(SessionUpdate::TimedOut),
                 () = wait_until_stopping(&mut self.stopping) => {
                     return Ok(SessionUpdate::Draining);
@@ -163,8 +175,23 @@ impl SessionFollower {
     }
 }
 
+impl SessionFollower {
+    fn note_finished(&mut self, events: &[Recorded<SessionEvent>]) {
+        for event in events {
+            if let SessionEventBody::WorkFinished { effect_id } = &event.event.body {
+                if self.finished.len() == REMEMBERED_WORK {
+                    self.finished.pop_front();
+                }
+                self.finished.push_back(effect_id.clone());
+            }
+        }
+    }
+}
+
 /// The next piece. Pieces that a slow reader missed are gone: the whole answer follows as an event.
-async fn next_piece(pieces: &mut Option<broadcast::Receiver<Arc<str>>>) -> Arc<str> {
+async fn next_piece(
+    pieces: &mut Option<broadcast::Receiver<Arc<AnswerPiece>>>,
+) -> Arc<AnswerPiece> {
     while let Some(receiver) = pieces {
         match receiver.recv().await {
             Ok(piece) => return piece,

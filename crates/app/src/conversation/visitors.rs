@@ -14,8 +14,8 @@ use crate::follow::wait_until_stopping;
 use std::sync::Arc;
 use tandem_access::{Secret, VisitorId};
 use tandem_record::conversation::{SessionEvent, SessionStart};
-use tandem_record::{AgentId, Owner, Recorded, Seq, SessionId, StreamId};
-use tandem_runtime::conversation::{AgentSpec, WEB_TRANSPORT, user_id};
+use tandem_record::{AgentId, Owner, Partition, Recorded, Seq, SessionId, StreamId};
+use tandem_runtime::conversation::{AgentSpec, AnswerPiece, WEB_TRANSPORT, user_id};
 use tandem_runtime::{Fault, ListingPage, SessionFilter};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -156,7 +156,11 @@ impl App {
         cursor: Option<VisitorCursor>,
         stopping: watch::Receiver<bool>,
     ) -> VisitorFollower {
-        let user = user_id(&visitor.owner.tenant, &visitor.agent, visitor.id.as_str());
+        let user = user_id(
+            &Partition::from(&visitor.owner),
+            &visitor.agent,
+            visitor.id.as_str(),
+        );
         let user = StreamId::of_chat_user(&user);
         VisitorFollower {
             bell: self.runtime().bell().listen(&user),
@@ -249,7 +253,7 @@ pub enum VisitorUpdate {
         is_shortened: bool,
     },
     Events(Vec<Recorded<SessionEvent>>),
-    Piece(Arc<str>),
+    Piece(Arc<AnswerPiece>),
     /// Everything that there is was returned, and nothing arrived before the deadline.
     TimedOut,
     Draining,

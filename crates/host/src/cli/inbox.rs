@@ -42,7 +42,8 @@ Examples:
   tandem inbox reject ID --comment 'wrong customer'
   tandem inbox approve ID --digest 4f1c…      only if it has not changed since `inbox show`
 
-Without --digest the current version of the question is decided.
+Without --digest the current version of the question is decided. Who may decide an escalation of a
+conversation is said by the rules of its agent: by your key, or by --admin-token.
 
 Exit codes:
   0  decided
@@ -58,6 +59,9 @@ pub(crate) struct QuestionListArgs {
     /// Only questions of this run
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
+    /// Only questions of this conversation
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
     /// At most this many
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) limit: usize,
@@ -86,6 +90,8 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
     #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
 
@@ -105,7 +111,23 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
     #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+}
+
+/// Who decides about a conversation, where the key is not enough.
+#[derive(Args)]
+pub(crate) struct AdminArgs {
+    /// Token of an admin, for agents whose rules have tokens
+    #[arg(
+        long,
+        env = "TANDEM_ADMIN_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN",
+        help_heading = "Connection"
+    )]
+    pub(crate) admin_token: Option<String>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -1,5 +1,6 @@
 //! The command line: options and help texts. Each command is implemented in another module.
 
+mod agents;
 mod audit;
 mod client;
 mod groups;
@@ -11,13 +12,14 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use agents::{AgentsCommand, ChatArgs, NewAgentArgs, OneAgentArgs, TypesArgs};
 pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, OneRunArgs,
     RunArgs, RunsCommand, StreamMode,
 };
 pub(crate) use groups::GroupsCommand;
-pub(crate) use inbox::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
+pub(crate) use inbox::{AdminArgs, AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 pub(crate) use operate::{
     BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StorageArgs, StoreArgs,
 };
@@ -42,7 +44,9 @@ Examples:
   tandem dev                                  a server with samples and a console, in ./.tandem
   tandem run hello --follow                   start a run and watch it
   tandem inbox list                           list open questions
-  tandem check workflows/                     validate workflow documents
+  tandem chat concierge                       talk to an agent
+  tandem agents new desk                      write a first agent
+  tandem check workflows/ agents/             validate workflow documents and agents
   tandem serve --workflows workflows/         the server for production
   tandem backup monday.db                     copy the store while the server runs
 
@@ -70,7 +74,7 @@ Examples:
   tandem runs cancel RUN --reason 'wrong customer'"
     )]
     Runs(RunsCommand),
-    /// Open questions of runs: list, show, approve, reject, answer
+    /// Open questions of runs and conversations: list, show, approve, reject, answer
     #[command(
         subcommand,
         after_help = "\
@@ -84,6 +88,18 @@ A decision is sent with the digest of the question that was shown. If the questi
 the decision is refused. The first decision counts; later ones get the name of who made it."
     )]
     Inbox(InboxCommand),
+    Chat(ChatArgs),
+    /// Agents: write a first one, list and show those of a server
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem agents new desk
+  tandem agents list
+  tandem agents show desk"
+    )]
+    Agents(AgentsCommand),
+    Types(TypesArgs),
     /// API keys of a server: create, list, revoke, rotate
     #[command(
         subcommand,
@@ -133,21 +149,25 @@ Examples:
     Check(CheckArgs),
 }
 
-/// Validate workflow documents without a server
+/// Validate workflow documents and agents without a server
 #[derive(Args)]
 #[command(
-    long_about = "Validate workflow documents without a server.\n\n\
-        A directory stands for every *.json below it. Each problem is printed with its file, line \
-        and column, the JSON pointer to the place, and what is wrong. Exits 1 when there is any.",
+    long_about = "Validate workflow documents and agents without a server.\n\n\
+        A directory with an agent file (agent.ts, agent.js, …) is an agent; it is loaded as a server \
+        would. Any other directory stands for every agent and every *.json below it. A flow file is \
+        checked with its agent. Each problem is printed with its file, line and column, the JSON \
+        pointer to the place, and what is wrong. Exits 1 when there is any.",
     after_help = "\
 Examples:
   tandem check order.json
   tandem check workflows/ more/refund.json
+  tandem check agents/desk
+  tandem check agents/desk/flows/booking.ts
   tandem check --packs packs/ workflows/
   tandem check --json workflows/ > problems.json"
 )]
 pub(crate) struct CheckArgs {
-    /// Workflow documents, or directories of them
+    /// Workflow documents, agents, or directories of them
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Load node types of the packs in this directory; repeatable [env: TANDEM_PACKS]
@@ -173,6 +193,15 @@ impl Cli {
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
+            Command::Chat(args) => client::wait_for(commands::chat::chat(args)),
+            Command::Agents(AgentsCommand::New(args)) => commands::agents::create(&args),
+            Command::Agents(AgentsCommand::List { connection }) => {
+                client::wait_for(commands::agents::list(connection))
+            }
+            Command::Agents(AgentsCommand::Show(args)) => {
+                client::wait_for(commands::agents::show(args))
+            }
+            Command::Types(TypesArgs {}) => commands::agents::types(),
             Command::Keys(command) => client::wait_for(commands::keys::keys(command)),
             Command::Audit(command) => client::wait_for(commands::audit::audit(command)),
             Command::Groups(command) => client::wait_for(commands::groups::groups(command)),

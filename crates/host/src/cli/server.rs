@@ -77,15 +77,17 @@ pub(crate) struct ServeArgs {
 /// Run a server with samples and a console, for trying things out
 #[derive(Args)]
 #[command(
-    long_about = "Run a server with sample workflows and the console, for trying things out.\n\n\
+    long_about = "Run a server with sample workflows, sample agents and the console, for trying \
+        things out.\n\n\
         Needs nothing and asks nothing: everything lives in ./.tandem, which may be deleted. Some \
         sample runs are started: one waits for your approval when you open the printed link, others \
-        move.\n\n\
+        move. The agents booking, refund and concierge are in ./.tandem/agents and may be edited; a \
+        customer of refund waits for your approval too.\n\n\
         Commands in the same directory find the key by themselves.",
     after_help = "\
 Examples:
   tandem dev
-  tandem dev --open --workflows workflows/
+  tandem dev --open --workflows workflows/ --agents agents/
   tandem dev --listen 127.0.0.1:8080"
 )]
 pub(crate) struct DevArgs {
@@ -98,6 +100,9 @@ pub(crate) struct DevArgs {
     /// Load the packs of nodes in this directory; repeatable [env: TANDEM_PACKS]
     #[arg(long, value_name = "DIR")]
     pub(crate) packs: Vec<PathBuf>,
+    /// Load the agents in this directory as well; repeatable [env: TANDEM_AGENTS]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) agents: Vec<PathBuf>,
     /// Open the console in the browser
     #[arg(long)]
     pub(crate) open: bool,

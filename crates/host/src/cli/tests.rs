@@ -55,7 +55,7 @@ fn help_names_the_environment() {
 
 #[test]
 fn unimplemented_capabilities_have_no_commands() {
-    let parsed = Cli::try_parse_from(["tandem", "chat"]);
+    let parsed = Cli::try_parse_from(["tandem", "schedules"]);
     let kind = parsed.err().map(|error| error.kind());
     assert_eq!(kind, Some(ErrorKind::InvalidSubcommand));
 }
@@ -95,6 +95,12 @@ fn commands_parse_as_documented() {
         "tandem parked list --json",
         "tandem parked retry run:run-1",
         "tandem check a.json b/",
+        "tandem dev --agents a --agents b",
+        "tandem chat desk --user u1 --url http://x --key k --json",
+        "tandem agents new desk --dir somewhere",
+        "tandem agents list --json",
+        "tandem agents show desk",
+        "tandem types",
     ] {
         let parsed = Cli::try_parse_from(line.split_whitespace());
         assert!(parsed.is_ok(), "{line}: {}", parsed.err().unwrap());
@@ -104,6 +110,8 @@ fn commands_parse_as_documented() {
         "tandem inbox answer q1",
         "tandem inbox answer q1 --value {} --set a=1",
         "tandem inbox answer q1 --set nothing",
+        "tandem chat",
+        "tandem agents new a/b",
     ] {
         let parsed = Cli::try_parse_from(wrong.split_whitespace());
         assert!(parsed.is_err(), "{wrong}");

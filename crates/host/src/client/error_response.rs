@@ -28,6 +28,10 @@ impl ErrorResponse {
 
     fn next_step(&self) -> Option<String> {
         let step = match self.code.as_str() {
+            // The rules of an agent ask for another credential than the key.
+            "unauthenticated" if self.details["reason"].is_string() => {
+                "Pass the token of an admin with --admin-token or TANDEM_ADMIN_TOKEN."
+            }
             "unauthenticated" => {
                 "Pass a key with --key or TANDEM_API_KEY. `tandem dev` keeps one in .tandem/dev-key, \
                  which commands in the same directory find by themselves."

@@ -1,5 +1,5 @@
-//! Reads a run's event stream to its end, with as many connections as needed. The cursor is the
-//! last id received, so a dropped connection costs time and never an event.
+//! Reads the event stream of a run or a session to its end, with as many connections as needed. The
+//! cursor is the last id received, so a dropped connection costs time and never an event.
 
 use super::sse::{Frame, Parser};
 use super::{Client, ErrorResponse, encode_segment};
@@ -14,27 +14,42 @@ const MAX_IDLE_CONNECTIONS: u32 = 30;
 /// A stream sends an event or a keep-alive at least every 30 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(75);
 
+/// What is followed.
+enum Followed {
+    Run { id: String, mode: &'static str },
+    Session { id: String },
+}
+
 pub(crate) struct Follower {
     client: Client,
-    run: String,
-    mode: &'static str,
+    followed: Followed,
     cursor: Option<String>,
     connection: Option<(Response, Parser)>,
     received: VecDeque<Frame>,
     /// Connections since the last frame.
     idle: u32,
-    /// The run had ended before this connection was opened: the end of the stream is the end of the
-    /// run.
+    /// It had ended before this connection was opened: the end of the stream is the end of all.
     ended: bool,
 }
 
 impl Follower {
-    pub(crate) fn new(client: &Client, run: &str, mode: &'static str) -> Self {
+    pub(crate) fn of_run(client: &Client, run: &str, mode: &'static str) -> Self {
+        let id = run.to_owned();
+        Self::new(client, Followed::Run { id, mode }, None)
+    }
+
+    /// Follows a session from after a sequence; `None` for all of it.
+    pub(crate) fn of_session(client: &Client, session: &str, after: Option<u64>) -> Self {
+        let id = session.to_owned();
+        let cursor = after.map(|sequence| sequence.to_string());
+        Self::new(client, Followed::Session { id }, cursor)
+    }
+
+    fn new(client: &Client, followed: Followed, cursor: Option<String>) -> Self {
         Self {
             client: client.clone(),
-            run: run.to_owned(),
-            mode,
-            cursor: None,
+            followed,
+            cursor,
             connection: None,
             received: VecDeque::new(),
             idle: 0,
@@ -42,7 +57,7 @@ impl Follower {
         }
     }
 
-    /// The next frame; `None` when the run has ended and everything was delivered.
+    /// The next frame; `None` when the run or session has ended and everything was delivered.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.received.pop_front() {
@@ -81,9 +96,9 @@ impl Follower {
         if self.idle > 0 {
             let pause = Duration::from_millis(100 << self.idle.min(5));
             tokio::time::sleep(pause).await;
-            // The stream closed without a terminal event: either the run has ended, or the
-            // connection dropped.
-            self.ended = self.has_ended().await;
+            // The stream closed without a terminal event: either all has ended, or the connection
+            // dropped.
+            self.ended = self.followed.has_ended(&self.client).await;
         }
         self.idle += 1;
         match self.open().await {
@@ -102,13 +117,9 @@ impl Follower {
     }
 
     async fn open(&self) -> anyhow::Result<Response> {
-        let path = format!("/v1/runs/{}/events", encode_segment(&self.run));
-        let url = format!("{}?streamMode={}", self.client.url(&path), self.mode);
-        let mut request = self
-            .client
-            .http
-            .get(url)
-            .header(ACCEPT, "text/event-stream");
+        let url = self.client.url(&self.followed.events());
+        let request = self.client.http.get(url);
+        let mut request = request.header(ACCEPT, "text/event-stream");
         if let Some(cursor) = &self.cursor {
             request = request.header("Last-Event-ID", cursor);
         }
@@ -124,20 +135,39 @@ impl Follower {
         };
         at_once || self.idle > MAX_IDLE_CONNECTIONS
     }
+}
 
-    async fn has_ended(&self) -> bool {
-        let path = format!("/v1/runs/{}", encode_segment(&self.run));
-        let snapshot = self.client.get(&path).await.unwrap_or_default();
-        matches!(
-            snapshot["status"].as_str(),
-            Some("completed" | "failed" | "cancelled")
-        )
+impl Followed {
+    /// The stream of its events.
+    fn events(&self) -> String {
+        match self {
+            Self::Run { mode, .. } => format!("{}/events?streamMode={mode}", self.resource()),
+            Self::Session { .. } => format!("{}/events", self.resource()),
+        }
+    }
+
+    fn resource(&self) -> String {
+        match self {
+            Self::Run { id, .. } => format!("/v1/runs/{}", encode_segment(id)),
+            Self::Session { id } => format!("/v1/host/tandem/sessions/{}", encode_segment(id)),
+        }
+    }
+
+    async fn has_ended(&self, client: &Client) -> bool {
+        let shown = client.get(&self.resource()).await.unwrap_or_default();
+        match self {
+            Self::Run { .. } => matches!(
+                shown["status"].as_str(),
+                Some("completed" | "failed" | "cancelled")
+            ),
+            Self::Session { .. } => shown["endedAt"].is_string(),
+        }
     }
 }
 
 fn is_terminal(frame: &Frame) -> bool {
     matches!(
         frame.event.as_deref(),
-        Some("run.completed" | "run.failed" | "run.cancelled")
+        Some("run.completed" | "run.failed" | "run.cancelled" | "session:ended")
     )
 }

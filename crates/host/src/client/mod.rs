@@ -100,6 +100,20 @@ impl Client {
         self.call(self.request(Method::POST, path).json(body)).await
     }
 
+    /// A POST by an admin of conversations, whose token the rules of the agent may ask for.
+    pub(crate) async fn post_as(
+        &self,
+        path: &str,
+        body: &Value,
+        admin_token: Option<&str>,
+    ) -> anyhow::Result<Value> {
+        let mut request = self.request(Method::POST, path).json(body);
+        if let Some(token) = admin_token {
+            request = request.header("X-Admin-Token", token);
+        }
+        self.call(request).await
+    }
+
     pub(crate) async fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.call(self.request(Method::PUT, path).json(body)).await
     }

@@ -6,7 +6,7 @@
 use super::argument_value;
 use super::table::{table, table_without_header};
 use super::timeline::format_duration;
-use crate::cli::{AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
+use crate::cli::{AdminArgs, AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 use crate::client::{Client, encode_segment};
 use crate::failure::Failure;
 use crate::output::{self, sanitize};
@@ -53,6 +53,7 @@ async fn list(args: QuestionListArgs) -> anyhow::Result<ExitCode> {
             ("status", Some("open".to_owned())),
             ("kind", args.kind.clone()),
             ("runId", args.run.clone()),
+            ("sessionId", args.session.clone()),
             ("limit", Some(page_limit.to_string())),
             ("cursor", cursor),
         ];
@@ -109,6 +110,7 @@ fn details(question: &Value) -> String {
         ("run", "runId"),
         ("workflow", "workflowId"),
         ("node", "nodeId"),
+        ("session", "sessionId"),
         ("asked", "createdAt"),
         ("deadline", "deadline"),
         ("digest", "digest"),
@@ -193,6 +195,12 @@ fn subject(question: &Value, data: &Value) -> String {
                 format!(" --set {id}=…")
             });
             let how = format!("tandem inbox answer {id}{}", sets.collect::<String>());
+            let how = match question["sessionId"].is_string() {
+                true => format!(
+                    "The user answers it in the conversation. Whoever may answer for the user:\n{how}"
+                ),
+                false => how,
+            };
             let lines = lines.collect::<Vec<_>>().join("\n");
             joined([
                 lines,
@@ -235,8 +243,12 @@ async fn decide(args: DecideArgs, action: &str) -> anyhow::Result<ExitCode> {
     if let Some(comment) = args.comment {
         value["feedback"] = json!(comment);
     }
-    let digest = args.digest.as_deref();
-    send(&client, &question, value, digest, args.connection.json).await
+    let submission = Submission {
+        value,
+        digest: args.digest,
+        admin: args.admin,
+    };
+    submit(&client, &question, submission, args.connection.json).await
 }
 
 async fn answer(args: AnswerArgs) -> anyhow::Result<ExitCode> {
@@ -252,8 +264,12 @@ async fn answer(args: AnswerArgs) -> anyhow::Result<ExitCode> {
         }
         None => build_answer(&question, &args.sets),
     };
-    let digest = args.digest.as_deref();
-    send(&client, &question, value, digest, args.connection.json).await
+    let submission = Submission {
+        value,
+        digest: args.digest,
+        admin: args.admin,
+    };
+    submit(&client, &question, submission, args.connection.json).await
 }
 
 /// An answer built from `--set`: by question for a clarification, by key otherwise.
@@ -285,17 +301,30 @@ fn build_answer(question: &Value, sets: &[(String, String)]) -> Value {
     }
 }
 
-async fn send(
+/// An answer as it is sent.
+struct Submission {
+    value: Value,
+    digest: Option<String>,
+    admin: AdminArgs,
+}
+
+async fn submit(
     client: &Client,
     question: &Value,
-    value: Value,
-    digest: Option<&str>,
+    submission: Submission,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
+    let Submission {
+        value,
+        digest,
+        admin,
+    } = submission;
     let id = question["interruptId"].as_str().unwrap_or_default();
-    let shown = digest.or(question["digest"].as_str());
+    let shown = digest.as_deref().or(question["digest"].as_str());
     let body = json!({"resumeValue": value, "digest": shown});
-    let response = client.post(&format!("{}:resolve", path(id)), &body).await?;
+    let path = format!("{}:resolve", path(id));
+    let token = admin.admin_token.as_deref();
+    let response = client.post_as(&path, &body, token).await?;
     if as_json {
         output::json(&response)?;
     } else {

@@ -1,8 +1,10 @@
 //! Commands that are not a server.
 
+pub(crate) mod agents;
 mod ancestry;
 mod argument_value;
 pub(crate) mod audit;
+pub(crate) mod chat;
 pub(crate) mod check;
 mod first_key;
 mod forks;

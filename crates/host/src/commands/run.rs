@@ -77,7 +77,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
 
 /// Shows events until the run ends.
 async fn follow(client: &Client, run: &str, json: bool) -> anyhow::Result<()> {
-    let mut follower = Follower::new(client, run, "debug");
+    let mut follower = Follower::of_run(client, run, "debug");
     let mut timeline = Timeline::new(Style::of_stdout());
     while let Some(frame) = follower.next().await? {
         if json {

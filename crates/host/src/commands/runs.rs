@@ -190,7 +190,7 @@ async fn events(args: EventsArgs) -> anyhow::Result<()> {
         }
     };
     if args.follow {
-        let mut follower = Follower::new(&client, &args.run, args.mode.as_str());
+        let mut follower = Follower::of_run(&client, &args.run, args.mode.as_str());
         while let Some(Frame { data, .. }) = follower.next().await? {
             show(&serde_json::from_str(&data)?)?;
         }

@@ -187,6 +187,7 @@ impl Layer {
             store: Some(store),
             workflows: unless_empty(&args.workflows),
             packs: unless_empty(&args.packs),
+            agents: unless_empty(&args.agents),
             ..Self::default()
         }
     }

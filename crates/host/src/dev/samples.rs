@@ -20,6 +20,9 @@ const SAMPLES: [(&str, &str); 5] = [
     ("refund", include_str!("../../samples/refund.json")),
 ];
 
+/// Open questions among which a waiting run is looked for.
+const LOOKED_AT: usize = 100;
+
 pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
     let sources = SAMPLES.map(|(name, text)| Source {
         origin: format!("sample {name}"),
@@ -32,7 +35,7 @@ pub(super) async fn register(runtime: &Runtime) -> anyhow::Result<()> {
 /// Starts sample runs: some that are active, unless one of the last start still is, and one that
 /// waits for a person, unless a run waits already.
 pub(super) async fn start_sample_runs(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
-    if !has_open_interrupt(runtime, caller).await? {
+    if !has_waiting_run(runtime, caller).await? {
         let asking = sample(caller, "refund", Object::new());
         runtime.create_run(asking, None).await?;
     }
@@ -56,12 +59,15 @@ pub(super) async fn start_sample_runs(runtime: &Runtime, caller: &Identity) -> a
     Ok(())
 }
 
-async fn has_open_interrupt(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
-    let one = InboxQuery {
-        limit: 1,
+/// Whether a run of a workflow waits for a person. Questions of conversations do not count.
+async fn has_waiting_run(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {
+    let some = InboxQuery {
+        limit: LOOKED_AT,
         ..InboxQuery::default()
     };
-    Ok(!runtime.inbox(&caller.tenant, &one).await?.rows.is_empty())
+    let inbox = runtime.inbox(&caller.tenant, &some).await?;
+    let mut runs = inbox.rows.iter().filter_map(|(_, row)| row.run());
+    Ok(runs.any(|run| !run.is_flow_run()))
 }
 
 async fn has_active_run(runtime: &Runtime, caller: &Identity) -> Result<bool, Fault> {

@@ -62,7 +62,8 @@ fn read(directory: &Path) -> Result<Vec<Source>, Failure> {
             "Name a readable directory with --workflows.",
         )
     };
-    let files = documents::find(directory).map_err(|error| unreadable(directory, error))?;
+    let found = documents::find(directory).map_err(|error| unreadable(directory, error))?;
+    let files = found.documents;
     let mut sources = Vec::with_capacity(files.len());
     for file in files {
         let text = std::fs::read(&file).map_err(|error| unreadable(&file, error))?;

@@ -77,17 +77,9 @@ impl Server {
         Self::serving(&[], env)
     }
 
-    /// Serves `hello` and one agent with this configuration.
-    pub(crate) fn with_agent(id: &str, config: &str) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("agents").join(id);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("agent.json"), config).unwrap();
-        let env = vec![
-            ("TANDEM_API_KEY", KEY.to_owned()),
-            ("TANDEM_AGENTS", "agents".to_owned()),
-        ];
-        Self::serving_in(home, &[], env)
+    /// Serves `hello` and one agent, of which `file` is the only file.
+    pub(crate) fn with_agent(id: &str, file: &str, content: &str) -> Self {
+        Self::serving_agent(id, file, content, Vec::new())
     }
 
     /// Serves the given documents too, enables the test seams, and has the given `public_url`.
@@ -111,16 +103,24 @@ impl Server {
     }
 
     /// Serves one agent, with so many connections at once.
-    pub(crate) fn with_agent(id: &str, code: &str, max_connections: usize) -> Self {
+    pub(crate) fn with_agent_and_connections(id: &str, code: &str, max: usize) -> Self {
+        let env = vec![("TANDEM_MAX_CONNECTIONS", max.to_string())];
+        Self::serving_agent(id, "agent.ts", code, env)
+    }
+
+    fn serving_agent(
+        id: &str,
+        file: &str,
+        content: &str,
+        mut env: Vec<(&'static str, String)>,
+    ) -> Self {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("agents").join(id);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("agent.ts"), code).unwrap();
-        let env = vec![
-            ("TANDEM_API_KEY", KEY.to_owned()),
-            ("TANDEM_MAX_CONNECTIONS", max_connections.to_string()),
-        ];
-        Self::spawn(home, &["serve", "--agents", "agents"], env)
+        std::fs::write(folder.join(file), content).unwrap();
+        env.push(("TANDEM_API_KEY", KEY.to_owned()));
+        env.push(("TANDEM_AGENTS", "agents".to_owned()));
+        Self::serving_in(home, &[], env)
     }
 
     /// Serves `hello` and the given documents with a settings file.
@@ -147,6 +147,14 @@ impl Server {
             std::fs::write(workflows.join(name), text).unwrap();
         }
         Self::spawn(home, &["serve", "--workflows", "workflows"], env)
+    }
+
+    /// Serves the agents of a folder.
+    pub(crate) fn with_agents(agents: &Path) -> Self {
+        let env = vec![("TANDEM_API_KEY", KEY.to_owned())];
+        let agents = agents.to_str().unwrap();
+        let args = ["serve", "--agents", agents];
+        Self::spawn(tempfile::tempdir().unwrap(), &args, env)
     }
 
     pub(crate) fn without_key() -> Self {
@@ -229,7 +237,7 @@ impl Server {
             .unwrap()
     }
 
-    fn client(&self, args: &[&str]) -> Command {
+    pub(crate) fn client(&self, args: &[&str]) -> Command {
         let mut command = tandem(self.home());
         command.args(args).env("TANDEM_URL", &self.url);
         command.env("TANDEM_API_KEY", KEY);

@@ -50,6 +50,14 @@ impl ChatRequest {
         let last = messages.find(|m| m.role == ChatRole::User);
         last.map_or("", |message| message.content.as_str())
     }
+
+    /// The tool whose result the call hands back last, and the result.
+    pub(super) fn tool_result(&self) -> Option<(&str, &str)> {
+        let last = self.messages.last().filter(|m| m.role == ChatRole::Tool)?;
+        let mut calls = self.messages.iter().rev().flat_map(|m| &m.tool_calls);
+        let call = calls.find(|call| last.tool_call_id.as_ref() == Some(&call.id))?;
+        Some((&call.name, &last.content))
+    }
 }
 
 /// A tool the model may ask for.

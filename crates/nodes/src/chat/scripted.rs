@@ -5,7 +5,7 @@ use super::call::{ChatReply, ChatRequest, PieceSink};
 use super::failure::ProviderFailure;
 use super::script_memory::{NotedCall, NotedMessage, ScriptMemory};
 use crate::model::failure::UNAVAILABLE;
-use crate::model::{Script, ScriptProgress, ScriptedAnswer, count_usage};
+use crate::model::{Script, ScriptProgress, ScriptedAnswer, ScriptedCall, count_usage};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,12 @@ impl ScriptedChat {
         let mut chosen = None;
         let mut choose = |replacement: Option<&Script>, progress: &mut ScriptProgress| {
             let script = replacement.unwrap_or(&self.script);
-            let text = request.user_text();
-            let choice = progress.take(script, &request.key, request.purpose, text);
+            let asked = ScriptedCall {
+                purpose: request.purpose,
+                user_text: request.user_text(),
+                after_tool: request.tool_result().map(|(tool, _)| tool),
+            };
+            let choice = progress.take(script, &request.key, &asked);
             chosen = script.answer(choice).cloned();
         };
         let taken = self
@@ -80,7 +84,14 @@ impl ScriptedChat {
 
 fn reply(answer: &ScriptedAnswer, request: &ChatRequest) -> ChatReply {
     let written = answer.structured.as_ref().map(Value::to_string);
-    let text = answer.text.clone().or(written);
+    let text = answer
+        .text
+        .as_ref()
+        .map(|text| match request.tool_result() {
+            Some((_, result)) => filled(text, result),
+            None => text.clone(),
+        });
+    let text = text.or(written);
     let parsed = text.as_deref().filter(|_| request.wants_object());
     let parsed = parsed.and_then(parse_object);
     let calls = answer.tool_calls.iter().flatten().enumerate();
@@ -103,4 +114,30 @@ fn reply(answer: &ScriptedAnswer, request: &ChatRequest) -> ChatReply {
         },
         is_truncated: false,
     }
+}
+
+/// Replaces `{{ result }}` and `{{ result.field }}` by what the tool answered. Other braces stay.
+fn filled(text: &str, result: &str) -> String {
+    let value = serde_json::from_str(result).unwrap_or_else(|_| Value::from(result));
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((path, tail)) = after.split_once("}}") else {
+            break;
+        };
+        out.push_str(before);
+        match found(&value, path.trim()) {
+            Some(Value::String(text)) => out.push_str(text),
+            Some(value) => out.push_str(&value.to_string()),
+            None => out.push_str(&format!("{{{{{path}}}}}")),
+        }
+        rest = tail;
+    }
+    out + rest
+}
+
+fn found<'a>(result: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let root = parts.next().filter(|name| *name == "result");
+    root.and_then(|_| parts.try_fold(result, |value, part| value.get(part)))
 }

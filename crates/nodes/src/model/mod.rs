@@ -17,7 +17,8 @@ pub use connection::{HostedProvider, ModelApi};
 pub use mock::{MAX_PROGRAM, MockEntry, MockProgram, unprogrammed_answer};
 pub use schema::SchemaMode;
 pub use script::{
-    Script, ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedToolCall,
+    Script, ScriptChoice, ScriptError, ScriptProgress, ScriptedAnswer, ScriptedCall,
+    ScriptedToolCall,
 };
 
 use crate::client::ClientError;

@@ -60,10 +60,41 @@ pub struct ScriptedToolCall {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct When {
     purpose: Option<ModelPurpose>,
-    contains: Option<String>,
+    contains: Option<TextParts>,
+    after_tool: Option<String>,
+}
+
+/// Parts of a text, one of which is enough.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum TextParts {
+    One(String),
+    Any(Vec<String>),
+}
+
+impl TextParts {
+    /// Case makes no difference.
+    fn are_in(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let is_in = |part: &String| text.contains(&part.to_lowercase());
+        match self {
+            Self::One(part) => is_in(part),
+            Self::Any(parts) => parts.iter().any(is_in),
+        }
+    }
+}
+
+/// What an answer is chosen by.
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptedCall<'a> {
+    pub purpose: ModelPurpose,
+    /// The text of the user that is being answered.
+    pub user_text: &'a str,
+    /// The tool whose result the call hands back.
+    pub after_tool: Option<&'a str>,
 }
 
 fn once() -> u32 {
@@ -135,13 +166,12 @@ impl Script {
 
     /// The answer to a call. `used` has the number of calls that each answer was given to; missing
     /// ones are 0.
-    pub fn choose(&self, used: &[u32], purpose: ModelPurpose, user_text: &str) -> ScriptChoice {
+    pub fn choose(&self, used: &[u32], call: &ScriptedCall<'_>) -> ScriptChoice {
         let is_left = |at: usize, answer: &ScriptedAnswer| {
             answer.times == 0 || used.get(at).copied().unwrap_or(0) < answer.times
         };
         let mut answers = self.answers.iter().enumerate();
-        let found =
-            answers.find(|(at, answer)| answer.fits(purpose, user_text) && is_left(*at, answer));
+        let found = answers.find(|(at, answer)| answer.fits(call) && is_left(*at, answer));
         match (found, &self.otherwise) {
             (Some((at, _)), _) => ScriptChoice::Answer(at),
             (None, Some(_)) => ScriptChoice::Otherwise,
@@ -176,13 +206,19 @@ impl ScriptedAnswer {
         }
     }
 
-    fn fits(&self, purpose: ModelPurpose, user_text: &str) -> bool {
-        let when = &self.when;
-        when.purpose.is_none_or(|expected| expected == purpose)
-            && when
-                .contains
+    fn fits(&self, call: &ScriptedCall<'_>) -> bool {
+        let When {
+            purpose,
+            contains,
+            after_tool,
+        } = &self.when;
+        purpose.is_none_or(|expected| expected == call.purpose)
+            && contains
                 .as_ref()
-                .is_none_or(|part| user_text.contains(part))
+                .is_none_or(|parts| parts.are_in(call.user_text))
+            && after_tool
+                .as_ref()
+                .is_none_or(|tool| call.after_tool == Some(tool.as_str()))
     }
 }
 
@@ -203,8 +239,7 @@ impl ScriptProgress {
         &mut self,
         script: &Script,
         call: &EffectId,
-        purpose: ModelPurpose,
-        user_text: &str,
+        asked: &ScriptedCall<'_>,
     ) -> ScriptChoice {
         if self.script != script.hash {
             *self = Self {
@@ -215,7 +250,7 @@ impl ScriptProgress {
         if let Some((_, before)) = self.given.iter().find(|(given, _)| given == call) {
             return *before;
         }
-        let choice = script.choose(&self.used, purpose, user_text);
+        let choice = script.choose(&self.used, asked);
         if let ScriptChoice::Answer(at) = choice {
             if self.used.len() <= at {
                 self.used.resize(at + 1, 0);

@@ -1,7 +1,7 @@
 //! A scripted model for nodes: no key, no network, the same answers every time.
 
 use super::failure::UNAVAILABLE;
-use super::script::{Script, ScriptProgress, ScriptedAnswer};
+use super::script::{Script, ScriptProgress, ScriptedAnswer, ScriptedCall};
 use super::{count_usage, inputs};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -32,10 +32,12 @@ impl ScriptedModel {
             None => ModelPurpose::Chat,
         };
         let text = current_text(request);
-        let choice = self
-            .progress
-            .lock()
-            .take(&self.script, effect, purpose, &text);
+        let asked = ScriptedCall {
+            purpose,
+            user_text: &text,
+            after_tool: None,
+        };
+        let choice = self.progress.lock().take(&self.script, effect, &asked);
         let Some(answer) = self.script.answer(choice) else {
             let message = format!("The script of `{}` has no answer left.", request.provider);
             return Err(ErrorInfo::new(UNAVAILABLE, message));

@@ -4,19 +4,27 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tandem_record::StreamId;
+use tandem_record::{EffectId, StreamId};
 use tokio::sync::broadcast;
 
 /// Pieces a slow reader may be behind before it loses some.
 const BUFFERED: usize = 256;
 
+/// A piece of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AnswerPiece {
+    /// The call of the model that writes the answer.
+    pub work: EffectId,
+    pub text: String,
+}
+
 #[derive(Default)]
 pub struct AnswerPieces {
-    listeners: Mutex<HashMap<StreamId, broadcast::Sender<Arc<str>>>>,
+    listeners: Mutex<HashMap<StreamId, broadcast::Sender<Arc<AnswerPiece>>>>,
 }
 
 impl AnswerPieces {
-    pub fn listen(&self, stream: &StreamId) -> broadcast::Receiver<Arc<str>> {
+    pub fn listen(&self, stream: &StreamId) -> broadcast::Receiver<Arc<AnswerPiece>> {
         let mut listeners = self.listeners.lock();
         listeners.retain(|_, sender| sender.receiver_count() > 0);
         let sender = listeners.entry(stream.clone());
@@ -25,10 +33,11 @@ impl AnswerPieces {
             .subscribe()
     }
 
-    pub(crate) fn publish(&self, stream: &StreamId, piece: &str) {
+    pub(crate) fn publish(&self, stream: &StreamId, work: &EffectId, piece: &str) {
         if let Some(sender) = self.listeners.lock().get(stream) {
+            let (work, text) = (work.clone(), piece.to_owned());
             // Fails only when nobody listens any more.
-            let _ = sender.send(Arc::from(piece));
+            let _ = sender.send(Arc::new(AnswerPiece { work, text }));
         }
     }
 }

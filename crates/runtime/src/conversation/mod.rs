@@ -30,7 +30,7 @@ mod workflow_calls;
 pub use agent_host::{
     AgentHost, CallContext, ChatModelRequest, FlowProgram, RebuildError, SendError,
 };
-pub use answer_pieces::AnswerPieces;
+pub use answer_pieces::{AnswerPiece, AnswerPieces};
 pub use read_session::SessionEventPage;
 pub use receive::{MessageClaim, NewMessage, OVERLOADED, ReceivedMessage};
 pub use session_access::{AgentEventPage, LoggedSessionEvent};

@@ -1,5 +1,6 @@
 //! Reading sessions: the state as of the newest event, pages of the log, and waiting for a turn.
 
+use super::answer_pieces::AnswerPiece;
 use super::session_machine::SessionMachine;
 use crate::codec;
 use crate::driven_machine::DrivenMachine;
@@ -102,7 +103,7 @@ impl Runtime {
     pub fn answer_pieces(
         &self,
         session: &SessionId,
-    ) -> tokio::sync::broadcast::Receiver<std::sync::Arc<str>> {
+    ) -> tokio::sync::broadcast::Receiver<std::sync::Arc<AnswerPiece>> {
         self.inner.pieces.listen(&StreamId::of_session(session))
     }
 }

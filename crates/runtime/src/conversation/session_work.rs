@@ -74,8 +74,8 @@ impl Runtime {
                     tools: tools.clone(),
                     streams: *streams,
                 };
-                let stream = work.stream.clone();
-                let pieces = move |piece: &str| self.inner.pieces.publish(&stream, piece);
+                let (stream, id) = (&work.stream, &work.effect.id);
+                let pieces = |piece: &str| self.inner.pieces.publish(stream, id, piece);
                 WorkOutcome::Model(agents.call_model(&request, &context, &pieces).await)
             }
             SessionWork::Transcribe { media, timeout_ms } => {

@@ -140,15 +140,21 @@ declare module 'tandem' {
 
   // --- effects
 
+  /** A text that is sent when nobody has answered after so many seconds. */
+  export interface Reminder {
+    afterSeconds: number;
+    text: string;
+  }
+
   export interface ConfirmOptions {
     question: string;
     id?: string;
     timeoutSeconds?: number;
     positiveKeywords?: string[];
     negativeKeywords?: string[];
+    /** The reply is read as a value of this schema; a refusal gives `null`. */
     responseSchema?: Schema;
-    timeoutBehavior?: 'decline' | 'end_flow' | 'throw';
-    reminders?: Array<{ afterSeconds: number; text: string }>;
+    reminders?: Reminder[];
   }
 
   export interface EscalateOptions {
@@ -156,13 +162,43 @@ declare module 'tandem' {
     reason: string;
     id?: string;
     priority?: 'low' | 'normal' | 'high' | 'critical';
+    /** Shown to whoever decides. */
     metadata?: Record<string, unknown>;
     timeoutSeconds?: number;
+    /** How many people have to approve; one rejection closes it. */
+    requiredApprovals?: number;
+    approvers?: string[];
+    queue?: string;
+    assignee?: string;
   }
 
   export interface WaitOptions {
     waitFor: 'admin_resolution' | 'live_handback' | 'confirm_response' | 'timeout';
     timeoutSeconds?: number;
+  }
+
+  /** What a wait returns. `outcome` says which of the fields are there. */
+  export interface WaitResult {
+    outcome: 'resolved' | 'handed_back' | 'positive' | 'negative' | 'elapsed' | 'timed_out' | 'canceled';
+    approved?: boolean;
+    timedOut?: boolean;
+    escalationId?: string;
+    /** A text of whoever decided. It is not sent to the user by itself. */
+    message?: string;
+    /** Changes of whoever approved. */
+    actionData?: any;
+    resolvedBy?: string;
+    resolvedAt?: string;
+    by?: string;
+    note?: string;
+    transcript?: Array<{ from: 'user' | 'human'; text: string; at: string }>;
+    value?: any;
+    text?: string;
+    reason?: string;
+    at?: string;
+    endedAt?: string;
+    /** Messages that arrived meanwhile, with `asyncPendingPolicy: { behavior: 'queue' }`. */
+    queuedInbound?: Array<{ messageId: string; text: string; receivedAt: string }>;
   }
 
   export interface ProxyStartOptions {
@@ -198,7 +234,7 @@ declare module 'tandem' {
 
   export type FlowEffect =
     | { type: 'say'; text: string }
-    | { type: 'ask'; key: string; text: string; reminders?: Array<{ afterSeconds: number; text: string }> }
+    | { type: 'ask'; key: string; text: string; reminders?: Reminder[] }
     | { type: 'tool'; name: string; args: Record<string, unknown>; onError?: 'throw' | 'return' }
     | { type: 'handoff'; to: string; input?: unknown }
     | { type: 'end'; reason?: string }
@@ -208,24 +244,46 @@ declare module 'tandem' {
     | ({ type: 'interrupt.proxy.start' } & ProxyStartOptions)
     | ({ type: 'interrupt.proxy.wait' } & ProxyWaitOptions)
     | { type: 'interrupt.proxy.stop'; reason?: string }
-    | { type: 'workflow.run'; workflowId: string; input?: unknown; wait?: boolean; timeoutSeconds?: number };
+    | { type: 'workflow.run'; workflowId: string; input?: unknown; wait?: boolean; timeoutSeconds?: number; cancelOnTimeout?: boolean };
 
   /** What a helper returns: `yield` it, or `yield*` it for a typed result. Never `await` it. */
   export type Yieldable<Result> = FlowEffect & { [Symbol.asyncIterator](): AsyncGenerator<FlowEffect, Result, any> };
 
   export interface FlowHelpers {
     say(text: string | { text: string }): Yieldable<void>;
-    ask(key: string | { key: string; text: string }, text?: string): Yieldable<string>;
+    ask(key: string | { key: string; text: string; reminders?: Reminder[] }, text?: string): Yieldable<string>;
     tool(name: string | { name: string; args: Record<string, unknown> }, args?: Record<string, unknown>, options?: { onError?: 'throw' | 'return' }): Yieldable<any>;
     handoff(to: string | { to: string; input?: unknown }, input?: unknown): Yieldable<never>;
     startFlow(flowId: string, input?: unknown): Yieldable<never>;
     end(reason?: string | { reason?: string }): Yieldable<never>;
     confirm(options: ConfirmOptions): Yieldable<any>;
     escalate(options: EscalateOptions): Yieldable<{ escalationId: string; mode: string; status: string; createdAt: string }>;
-    wait(options: WaitOptions): Yieldable<any>;
+    wait(options: WaitOptions): Yieldable<WaitResult>;
     proxyToAdmin(options: ProxyStartOptions | { stop: true; reason?: string }): Yieldable<any>;
     waitForAdminInput(options?: ProxyWaitOptions): Yieldable<any>;
-    runWorkflow(workflowId: string | { workflowId: string; input?: unknown }, input?: unknown, options?: { wait?: boolean; timeoutSeconds?: number }): Yieldable<{ runId: string; status: string; output?: any; error?: any }>;
+    runWorkflow(workflowId: string | { workflowId: string; input?: unknown }, input?: unknown, options?: { wait?: boolean; timeoutSeconds?: number; cancelOnTimeout?: boolean }): Yieldable<{ runId: string; status: string; output?: any; error?: any }>;
+  }
+
+  // --- errors that are thrown into a flow at the effect it yielded
+
+  /** The effect was not performed. */
+  export interface FlowEffectError extends Error {
+    name: 'FlowEffectError';
+    code: 'bad_effect' | 'escalation_open' | 'nothing_to_wait_for' | 'hitl_active' | 'proxy_active' | 'no_proxy' | 'unknown_target' | string;
+    problems?: string[];
+  }
+
+  /** A tool gave no result. With `onError: 'return'` the flow gets `{ ok: false, code, message }` instead. */
+  export interface ToolError extends Error {
+    name: 'ToolError';
+    code: 'not_found' | 'invalid_args' | 'failed' | 'timeout' | 'outcome_unknown';
+    tool?: string;
+  }
+
+  /** A confirmation was not answered, with `timeoutBehavior: 'throw'`. */
+  export interface InterruptTimeout extends Error {
+    name: 'InterruptTimeout';
+    code: 'timed_out';
   }
 
   // --- definitions
@@ -248,7 +306,10 @@ declare module 'tandem' {
     url?: string;
     returns?: unknown;
     failTimes?: number;
+    /** `false`: never called again when its outcome is unknown. */
     idempotent?: boolean;
+    /** Somebody has to approve the model's call; a function of the arguments may decide. */
+    approval?: 'user' | 'admin' | ((args: Args) => unknown);
     /** Before every attempt. A returned object replaces the arguments; an error keeps the tool from being called. */
     before?: (args: Args, ctx: AgentContext) => unknown;
     handler?: (args: Args, ctx: AgentContext) => Result | Promise<Result>;
@@ -260,7 +321,9 @@ declare module 'tandem' {
     description?: string;
     access?: 'public' | 'admin';
     args?: Schema;
-    handler: (ctx: AgentContext, args: Args) => unknown;
+    handler?: (ctx: AgentContext, args: Args) => unknown;
+    /** The flow that the command starts. */
+    flow?: string;
   }
 
   export type BeforeLLMDecision =
@@ -276,35 +339,202 @@ declare module 'tandem' {
     | { action: 'cancel'; reason?: string }
     | { action: 'replace'; reply: string; modality?: 'text' | 'voice'; structured?: unknown; reason?: string };
 
+  export interface BeforeLLMInput {
+    requestId: string;
+    turnId: string;
+    trigger: 'inbound' | 'scheduled' | 'queue_replay';
+    text: string;
+    inbound?: InboundMessage;
+    activeFlow?: { flowId: string; pausedOn: string | null };
+    hitlState: string;
+    schedule?: Record<string, any>;
+  }
+
+  export interface BeforeResponseInput {
+    requestId: string;
+    turnId: string;
+    candidate: { text: string; modality: 'text' | 'voice'; structured?: any; index: number; origin: string };
+    source: 'classic' | 'flow' | 'short_circuit' | 'scheduled';
+    flowId?: string;
+    hitlState: string;
+    escalationId?: string;
+    schedule?: Record<string, any>;
+  }
+
+  export interface ResponseMeta {
+    source: 'classic' | 'flow' | 'short_circuit' | 'scheduled';
+    flowId?: string;
+    policy?: { beforeLLMAction?: string; beforeResponseAction?: string };
+    hitlState?: string;
+    escalationId?: string;
+    [field: string]: any;
+  }
+
+  // --- the agent
+
+  export type ModelConfig =
+    | { provider: 'scripted'; script: string | ModelScript }
+    | { provider: string; model?: string; baseUrl?: string; apiKeyEnv?: string; temperature?: number; maxTokens?: number };
+
+  /** A call takes the first answer that matches and is not used up. */
+  export interface ModelScript {
+    answers: ScriptedAnswer[];
+    otherwise?: ScriptedAnswer;
+  }
+
+  export interface ScriptedAnswer {
+    /** `contains`: one of these is in the user's text. `afterTool`: the call hands back the result of this tool. */
+    when?: { purpose?: 'chat' | 'router' | 'extract'; contains?: string | string[]; afterTool?: string };
+    /** After a tool, `{{ result }}` and `{{ result.field }}` are replaced by what it answered. */
+    text?: string;
+    structured?: unknown;
+    toolCalls?: Array<{ name: string; args?: Record<string, unknown> }>;
+    fail?: string;
+    /** 1 unless given; 0 means without limit. */
+    times?: number;
+    delayMs?: number;
+  }
+
+  export type FlowRouter =
+    | { mode: 'detector'; prompt: string; outputSchema?: Schema; minConfidence?: number; fallback?: 'classic' | string }
+    | { mode: 'schema_flow'; field: string; fallback?: 'classic' | string };
+
+  export interface OpeningHours {
+    timezone?: string;
+    week?: Record<string, Array<[string, string]>>;
+    holidays?: string[];
+  }
+
+  export interface HitlConfig {
+    confirmDefaults?: {
+      timeoutSeconds?: number;
+      positiveKeywords?: string[];
+      negativeKeywords?: string[];
+      unrecognized?: 'reprompt' | 'decline';
+      maxReprompts?: number;
+      timeoutBehavior?: 'decline' | 'end_flow' | 'throw';
+    };
+    escalationDefaults?: {
+      timeoutSeconds?: number;
+      fallbackMode?: 'classic' | 'end_flow' | 'retry';
+      autoAckText?: string;
+      claimStopsTimeout?: boolean;
+      outsideHoursText?: string;
+      countOpenHoursOnly?: boolean;
+    };
+    /** What a message does while the flow waits for a person. */
+    asyncPendingPolicy?: { behavior?: 'noop' | 'ack' | 'queue'; ackText?: string; ackMinIntervalSeconds?: number; maxQueued?: number };
+    targets?: Record<string, { transport: string; address: string; label?: string; allowedActors?: string[]; fallbackTarget?: string; hours?: OpeningHours }>;
+    takeover?: {
+      adapter?: 'api' | string;
+      allowedCommands?: string[];
+      maxSeconds?: number;
+      repromptOnHandback?: boolean;
+      onExternalReply?: boolean;
+      idleHandbackSeconds?: number;
+    };
+    humanKeyword?: string | string[];
+    humanMode?: 'async_resolution' | 'live_takeover';
+    offerHuman?: boolean;
+    userCancelKeywords?: string[];
+    /** What an escalation tells whoever decides. */
+    escalationContext?: { messages?: number; profile?: boolean; answers?: boolean };
+  }
+
+  /** Who may act for the desk: API keys, data, or code. Without it every such action is denied. */
+  export type AdminAuth =
+    | { builtin: 'keys'; roles?: Record<string, string[]> }
+    | {
+        tokens?: Array<{ hash: string; actorId: string; role?: string }>;
+        chat?: Array<{ transport: string; address: string; actorId: string; role?: string }>;
+        roles?: Record<string, string[]>;
+      }
+    | {
+        resolveActor(signals: { inbound?: InboundMessage; request?: { headers: Record<string, string> } }): Actor | null | Promise<Actor | null>;
+        can(action: string, actor: Actor, session: Record<string, any>): boolean | Promise<boolean>;
+      };
+
+  export interface ScheduleDefinition {
+    flowId: string;
+    trigger: { type: 'cron'; expr: string } | { type: 'once'; runAt: string };
+    target: Record<string, unknown>;
+    [field: string]: unknown;
+  }
+
   export interface AgentConfig {
+    /** A template with `user`, `session`, `state` and what `context` returns, or a function. */
     prompt: string | ((ctx: AgentContext) => string | Promise<string>);
     context?: (ctx: AgentContext) => Record<string, unknown> | Promise<Record<string, unknown>>;
-    model?: Record<string, unknown>;
+    model?: ModelConfig;
+    /** Reads answers to confirmations with a schema. */
+    extractionModel?: ModelConfig;
     outputSchema?: Schema;
-    /** Origins that `ctx.http.fetch` may call, for example `https://api.example.com`. */
-    http?: { allow: string[] };
-    language?: string;
+    language?: 'auto' | 'de' | 'en' | 'es' | 'fr' | 'hi' | 'id' | 'it' | 'ja' | 'ko' | 'nl' | 'pl' | 'pt' | 'ru' | 'uk' | 'vi' | 'zh' | string;
     modality?: 'text' | 'voice' | 'auto';
     tools?: ToolDefinition[];
+    /** By name; `false` removes a built-in one. */
     commands?: Record<string, CommandDefinition | false>;
+    beforeLLM?: (input: BeforeLLMInput, ctx: AgentContext) => BeforeLLMDecision | Promise<BeforeLLMDecision>;
+    beforeResponse?: (input: BeforeResponseInput, ctx: AgentContext) => BeforeResponseDecision | Promise<BeforeResponseDecision>;
+    onResponse?: (structured: any, ctx: AgentContext, meta?: ResponseMeta) => unknown;
+    hooks?: { onError?: 'continue' | 'cancel' | { beforeLLM?: 'continue' | 'cancel'; beforeResponse?: 'continue' | 'cancel' } };
+    /** Besides those in `flows/`. */
     flows?: Record<string, FlowDefinition | FlowRegistration>;
-    flowRouter?: Record<string, unknown>;
-    hitl?: Record<string, unknown>;
-    adminAuth?: Record<string, unknown> | {
-      resolveActor(signals: { inbound?: InboundMessage; request?: { headers: Record<string, string> } }): Actor | null | Promise<Actor | null>;
-      can(action: string, actor: Actor, session: Record<string, any>): boolean | Promise<boolean>;
-    };
-    beforeLLM?: (input: { text: string; [field: string]: any }, ctx: AgentContext) => BeforeLLMDecision | Promise<BeforeLLMDecision>;
-    beforeResponse?: (input: { candidate: { text: string; [field: string]: any }; [field: string]: any }, ctx: AgentContext) => BeforeResponseDecision | Promise<BeforeResponseDecision>;
-    onResponse?: (structured: any, ctx: AgentContext, meta?: Record<string, any>) => unknown;
+    /** Users may start flows with `/flow ID`. */
+    flowCommand?: boolean;
+    flowRouter?: FlowRouter;
+    hitl?: HitlConfig;
+    adminAuth?: AdminAuth;
+    schedules?: Record<string, ScheduleDefinition>;
+    scheduler?: { timezone?: string; [field: string]: unknown };
+    /** The only user who is served. */
+    singleUser?: string;
+    welcomeMessage?: string;
+    fallbackReply?: string;
+    rateLimitMessage?: string;
+    overloadMessage?: string;
+    maxToolIterations?: number;
+    maxWorkingMemory?: number;
+    maxEpisodicMemory?: number;
+    sessionIdleTimeoutMinutes?: number;
+    rateLimitPerUserPerMinute?: number;
+    maxInboundConcurrency?: number;
+    llmTimeoutMs?: number;
+    toolTimeoutMs?: number;
+    sttTimeoutMs?: number;
+    ttsTimeoutMs?: number;
+    hookTimeoutMs?: number;
+    maxIdempotentRetries?: number;
+    retryBaseDelayMs?: number;
+    retryJitterMs?: number;
+    maxRecursionSteps?: number;
+    flowLimits?: { maxEffectsPerTurn?: number; maxHandoffsPerTurn?: number; maxJournalRecords?: number };
+    ttsVoice?: string;
+    /** `streaming`: readers see an answer while the model writes it. */
+    finalizationStrategy?: 'buffered' | 'streaming';
     transports?: {
       /** Opens the agent to visitors without a key, at `/chat/{agentId}`. */
       web?: { title?: string; origins?: string[]; tenant?: string; workspace?: string; maxConnections?: number; stateKeys?: string[] };
       [transport: string]: Record<string, unknown> | undefined;
     };
-    schedules?: Record<string, Record<string, unknown>>;
-    scheduler?: Record<string, unknown>;
-    [field: string]: unknown;
+    /** Origins that `ctx.http.fetch` may call, for example `https://api.example.com`. */
+    http?: { allow: string[] };
+    /** Messages within this time become one turn. */
+    inbound?: { debounceMs?: number; maxWaitMs?: number };
+    agentMode?: 'auto' | 'draft_only' | 'off';
+    onNewMessage?: 'queue' | 'interrupt';
+    /** What happens to a run whose code no longer does what its journal says. */
+    onDivergence?: 'park' | 'fail' | 'restart';
+    /** How texts are shown in events. */
+    redaction?: 'full' | 'hashed' | 'omitted';
+    consent?: { stopKeywords: string[]; startKeywords?: string[] };
+    hours?: OpeningHours;
+    /** Workflows that flows and the model may start. */
+    workflows?: string[];
+    /** The model may change the user's name and preferences. */
+    profileTool?: boolean;
+    /** Tokens of models that a session may use. */
+    maxSessionTokens?: number;
   }
 
   export function createAgent(config: AgentConfig): AgentConfig;

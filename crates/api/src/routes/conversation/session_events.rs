@@ -111,7 +111,7 @@ impl SessionStream {
                 }
             }
             Ok(SessionUpdate::Piece(piece)) => {
-                let data = json!({"content": &*piece}).to_string();
+                let data = json!({"id": piece.work, "content": piece.text}).to_string();
                 write_frame(&mut out, None, "TOKEN_CHUNK", &data);
             }
             Ok(SessionUpdate::TimedOut) => out.push_str(KEEP_ALIVE_FRAME),

@@ -1,6 +1,8 @@
-//! `tandem check`: the problems that registration would report, with their position in the file.
+//! `tandem check`: the problems that a server would report of workflow documents and agents, with their
+//! position in the file.
 
 mod advice;
+mod agent;
 mod position;
 
 #[cfg(test)]
@@ -8,7 +10,7 @@ mod tests;
 
 use crate::cli::CheckArgs;
 use crate::config::{self, Environment};
-use crate::documents;
+use crate::documents::{self, FoundFiles};
 use crate::output::{self, Colour, Style};
 use crate::serve::packs;
 use serde::Serialize;
@@ -48,6 +50,7 @@ enum Severity {
 #[derive(Debug, Serialize)]
 struct Report {
     documents: usize,
+    agents: usize,
     findings: Vec<Finding>,
 }
 
@@ -86,18 +89,26 @@ impl Report {
     fn of(paths: &[PathBuf], rules: &Rules) -> Self {
         let mut report = Self {
             documents: 0,
+            agents: 0,
             findings: Vec::new(),
         };
         let mut ids = HashMap::new();
         let mut children = Vec::new();
         for path in paths {
+            if let Some(code) = agent::AgentCode::named_by(path) {
+                report.add_agent(&code);
+                continue;
+            }
             match documents::find(path) {
-                Ok(files) => {
-                    if files.is_empty() {
-                        let finding = Finding::error(path, "there is no *.json file below it");
-                        report.findings.push(finding);
+                Ok(found) => {
+                    if found == FoundFiles::default() {
+                        let message = "there is no agent and no *.json file below it";
+                        report.findings.push(Finding::error(path, message));
                     }
-                    for file in files {
+                    for folder in found.agents {
+                        report.add_agent(&agent::AgentCode::of_folder(folder));
+                    }
+                    for file in found.documents {
                         report.add(&file, rules, &mut ids, &mut children);
                     }
                 }
@@ -134,6 +145,11 @@ impl Report {
         }
     }
 
+    fn add_agent(&mut self, agent: &agent::AgentCode) {
+        self.agents += 1;
+        self.findings.extend(agent.examine());
+    }
+
     fn errors(&self) -> usize {
         let errors = self.findings.iter();
         errors.filter(|f| f.severity == Severity::Error).count()
@@ -141,7 +157,17 @@ impl Report {
 
     fn summary(&self) -> String {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        let documents = count(self.documents, "document");
+        let documents = match (self.documents, self.agents) {
+            (documents, 0) => count(documents, "document"),
+            (0, agents) => count(agents, "agent"),
+            (documents, agents) => {
+                format!(
+                    "{}, {}",
+                    count(documents, "document"),
+                    count(agents, "agent")
+                )
+            }
+        };
         let warnings = self.findings.len() - self.errors();
         match (self.errors(), warnings) {
             (0, 0) => format!("{documents}, all good"),

@@ -193,3 +193,91 @@ fn unknown_setting_is_a_warning_when_not_strict() {
         "{lenient:?}"
     );
 }
+
+fn checked(paths: &[&Path]) -> (Report, Vec<String>) {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).to_owned()).collect();
+    let report = Report::of(&paths, &rules(true));
+    let shown = report.findings.iter().map(|f| f.text(Style::PLAIN));
+    let shown = shown.collect();
+    (report, shown)
+}
+
+#[test]
+fn problems_of_agents_have_file_line_and_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = dir.path().join("desk");
+    let write = |name: &str, text: &str| {
+        let file = desk.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    let agent = "export default {\n  prompt: 'You are the desk.',\n  model: { provider: 'scripted', script: 'script.json' },\n};\n";
+    write("agent.ts", agent);
+    write("script.json", r#"{"answers": []}"#);
+    write(
+        "flows/good.ts",
+        "export const good = async function* () {};",
+    );
+    std::fs::write(dir.path().join("a.json"), GOOD).unwrap();
+    let (report, shown) = checked(&[dir.path()]);
+    assert_eq!((report.documents, report.agents), (1, 1), "{shown:?}");
+    assert_eq!(report.summary(), "1 document, 1 agent, all good");
+
+    let broken = [
+        (
+            "flows/bad.ts",
+            "export const bad = async function* () {\n  yield {;\n};",
+            ":2:",
+        ),
+        (
+            "flows/sync.ts",
+            "export const sync = function* (ctx) {};",
+            ":1:",
+        ),
+        (
+            "agent.ts",
+            &agent.replace("model", "modell"),
+            "agent.ts:3:3: error: /modell",
+        ),
+        (
+            "script.json",
+            "{\n  \"answers\": [}\n}",
+            "script.json:2:15: error",
+        ),
+    ];
+    for (name, text, expected) in broken {
+        let before = std::fs::read_to_string(desk.join(name)).ok();
+        write(name, text);
+        let (report, shown) = checked(&[&desk]);
+        assert_eq!(report.errors(), 1, "{name}: {shown:?}");
+        assert!(
+            shown[0].contains(name) && shown[0].contains(expected),
+            "{shown:?}"
+        );
+        // A flow file is not blamed for another one.
+        let (good, _) = checked(&[&desk.join("flows/good.ts")]);
+        assert_eq!(
+            good.errors(),
+            usize::from(!name.starts_with("flows/")),
+            "{name}"
+        );
+        match before {
+            Some(before) => write(name, &before),
+            None => std::fs::remove_file(desk.join(name)).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn single_file_is_an_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("solo.ts");
+    std::fs::write(&file, "export default { prompt: 'x' };").unwrap();
+    assert_eq!(checked(&[&file]).0.summary(), "1 agent, all good");
+    std::fs::write(&file, "export default { prompt: ' ' };").unwrap();
+    let (_, shown) = checked(&[&file]);
+    assert!(
+        shown[0].contains("solo.ts:1:18: error: /prompt"),
+        "{shown:?}"
+    );
+}

@@ -1,7 +1,7 @@
 //! The scripted model.
 
 use super::*;
-use crate::{LocalScripts, NotedMessage, Script, ScriptChoice, ScriptProgress};
+use crate::{LocalScripts, NotedMessage, Script, ScriptChoice, ScriptProgress, ScriptedCall};
 use std::sync::Arc;
 use tandem_record::Timestamp;
 
@@ -161,7 +161,12 @@ async fn a_repeated_call_gets_the_same_answer_and_progress_survives_storage() {
     let mut take = |call: &str, script: &Script| {
         let stored = serde_json::to_string(&progress).unwrap();
         progress = serde_json::from_str(&stored).unwrap();
-        progress.take(script, &call.into(), ModelPurpose::Chat, "hi")
+        let asked = ScriptedCall {
+            purpose: ModelPurpose::Chat,
+            user_text: "hi",
+            after_tool: None,
+        };
+        progress.take(script, &call.into(), &asked)
     };
     assert_eq!(take("1", &script), ScriptChoice::Answer(0));
     assert_eq!(take("2", &script), ScriptChoice::Answer(1));
@@ -208,4 +213,51 @@ fn script_may_have_text_beside_tool_calls_and_nothing_contradictory() {
         let error = parse(answer.clone()).unwrap_err().to_string();
         assert!(error.contains(why), "{answer}: {error}");
     }
+}
+
+#[tokio::test]
+async fn text_matches_any_part_without_regard_to_case() {
+    let model = scripted(
+        &json!({ "answers": [
+            { "when": { "contains": "ROOM" }, "text": "room", "times": 0 },
+            { "when": { "contains": ["Sauna", "pool"] }, "text": "water", "times": 0 } ],
+          "otherwise": { "text": "?" } }),
+        &memory(),
+    );
+    let table = [
+        ("A room, please", "room"),
+        ("is the POOL open?", "water"),
+        ("sauna", "water"),
+        ("hello", "?"),
+    ];
+    for (n, (text, expected)) in (0..).zip(table) {
+        let answer = call(&model, &nth(n, text)).await.unwrap().answer;
+        assert_eq!(answer.text.as_deref(), Some(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn answer_after_a_tool_uses_its_result() {
+    let model = scripted(
+        &json!({ "answers": [
+            { "when": { "afterTool": "price" },
+              "text": "{{ result.eur }} euro, {{result.of.name}}, {{ result.no }}, {{ x }}, {{", "times": 0 },
+            { "when": { "contains": "how much" }, "toolCalls": [{ "name": "price" }], "times": 0 } ] }),
+        &memory(),
+    );
+    let first = nth(0, "how much?");
+    let asked = call(&model, &first).await.unwrap().answer;
+    assert_eq!(asked.tool_calls[0].name, "price");
+    let mut request = nth(1, "how much?");
+    request.messages.push(ChatMessage {
+        tool_calls: asked.tool_calls.clone(),
+        ..ChatMessage::new(ChatRole::Assistant, "")
+    });
+    request.messages.push(ChatMessage {
+        tool_call_id: Some(asked.tool_calls[0].id.clone()),
+        ..ChatMessage::new(ChatRole::Tool, r#"{"eur": 40, "of": {"name": "cleaning"}}"#)
+    });
+    let answer = call(&model, &request).await.unwrap().answer;
+    let expected = "40 euro, cleaning, {{ result.no }}, {{ x }}, {{";
+    assert_eq!(answer.text.as_deref(), Some(expected));
 }
