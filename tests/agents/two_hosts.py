@@ -53,7 +53,7 @@ def check_http_call(near, far, check):
     far.ended(child)
     expected = {"runId": "run-named-by-the-caller", "hostId": "near", "cause": "core.subWorkflow",
                 "wellKnownUrl": f"{near.base}/.well-known/openwop"}
-    check("R-0040-7, R-0040-10, R-0040-11: the far run names its parent and where to ask",
+    check("R-0040-7 (half: a parent elsewhere), R-0040-10, R-0040-11 (half: a claimed parent): the far run names its parent and where to ask",
           ancestry(far, child) == {"runId": child, "hostId": "far", "parent": expected}, ancestry(far, child))
     check("R-0040-8: the near run has no parent", ancestry(near, run)["parent"] is None, ancestry(near, run))
     check("R-0040-4 (half: a call of a node), R-0040-5 (half: the other host takes it up): one trace over both hosts", trace_of(near, run) == trace_of(far, child) == {TRACE},
@@ -62,7 +62,7 @@ def check_http_call(near, far, check):
     check("the far run's start is caused by the near event", first["causationId"] == "run-named-by-the-caller:1",
           first)
     named = [e for e in far.events(child) if "causationHostId" in e["payload"]]
-    check("R-0040-1 (half: no other event has it), R-0040-2 (half: causes here name no host): no event but the listed ones names a host", named == [], named)
+    check("R-0040-1 (half: none of a run started elsewhere has it), R-0040-2 (half: causes here name no host): no event but the listed ones names a host", named == [], named)
 
 
 def check_claimed_parents(near, far, check):
@@ -149,13 +149,13 @@ def check_generated_host_id(binary, check):
     one, other = Host(binary, options=()).start(), Host(binary, options=()).start()
     try:
         name = model_of(one)["crossHostCausation"]["hostId"]
-        check("R-0040-14: the name of an installation is its own",
+        check("R-0040-14 (half: the default): the name of an installation is its own",
               re.fullmatch("tandem-[0-9a-f]{8}", name) and name != model_of(other)["crossHostCausation"]["hostId"], name)
         one.stop()
         one.start()
         again = model_of(one)["crossHostCausation"]["hostId"]
         check("R-0040-13 (half: the id outlives a restart): it is kept", again == name, (name, again))
-        check("R-0023-20, R-0023-18 (half: off unless asked for): a host for real work has no mock agent",
+        check("R-0023-20, R-0023-18 (half: off unless asked for), R-0023-21 (half: false by default): a host for real work has no mock agent",
               one.get("/.well-known/openwop")["conformance"] == {"mockAgent": False}, None)
     finally:
         one.close()

@@ -115,10 +115,18 @@ fn tool_is_called_once_and_its_address_is_not_disclosed() {
     assert_eq!(call.header("authorization"), format!("Bearer {KEY}"));
     assert_eq!(call.header("mcp-protocol-version"), "2025-06-18");
     assert!(!call.header("idempotency-key").is_empty());
-    assert!(call.header("traceparent").starts_with("00-"));
     assert_eq!(call.json()["params"]["name"], "echo");
 
     let run = server.only_run("echo", "completed");
+    let bundle = server.get(&format!("/v1/runs/{run}/debug-bundle"));
+    let bundle = bundle.split_once("\r\n\r\n").unwrap().1;
+    let bundle: Value = serde_json::from_str(bundle).unwrap();
+    let trace = bundle["spans"][0]["traceId"].as_str().unwrap();
+    let sent = call.header("traceparent");
+    assert!(
+        sent.starts_with(&format!("00-{trace}-")),
+        "{sent}, not {trace}"
+    );
     let events = server.run(&["runs", "events", &run, "--json"]);
     let events = String::from_utf8_lossy(&events.stdout).into_owned();
     let tool_events: Vec<Value> = events

@@ -32,7 +32,7 @@ const HARD: usize = 16_000;
 /// Pages the thread may have left at that time, unless the WAL is twice as large as it should be.
 const REST: usize = 500;
 
-/// Pages in the WAL above which commits are refused after a failed sync: 256 MiB.
+/// Pages in the WAL above which commits are refused after a failed sync: 250 MiB.
 const WITHOUT_CHECKPOINT: usize = 64_000;
 
 pub(crate) struct Checkpointer {

@@ -4,8 +4,8 @@ use crate::audit::Hash;
 use crate::commit::{InterruptRow, RunRow, SnapshotRecord};
 use std::sync::Arc;
 use tandem_record::{
-    AgentId, DefinitionHash, EffectId, MessageId, RunId, RunStatus, Seq, StreamId, TenantId,
-    TimerName, Timestamp, WorkflowId, WorkspaceId,
+    AgentId, DefinitionHash, EffectId, MessageId, Partition, RunId, RunStatus, Seq, StreamId,
+    TenantId, TimerName, Timestamp, WorkflowId, WorkspaceId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,17 +226,27 @@ impl DueTimer {
 pub struct IdempotencyKey(pub String);
 
 impl IdempotencyKey {
-    /// Names one message that a transport delivers to an agent of a tenant. No request has such a
-    /// key: those are plain hashes.
+    /// Names one message that a transport delivers to an agent, for a tenant or one of its workspaces.
+    /// No request has such a key: those are plain hashes.
     pub fn of_message(
-        tenant: &TenantId,
+        of: &Partition,
         agent: &AgentId,
         transport: &str,
         message: &MessageId,
     ) -> Self {
-        let parts = [tenant.as_str(), agent.as_str(), transport, message.as_str()];
-        // The lengths ensure that no two messages have the same encoding.
-        let encoded: String = parts.map(|part| format!("{}:{part}", part.len())).concat();
+        let workspace = of.workspace.iter().map(WorkspaceId::as_str);
+        let parts = [
+            of.tenant.as_str(),
+            agent.as_str(),
+            transport,
+            message.as_str(),
+        ];
+        // The lengths, and the number of parts, ensure that no two messages have the same encoding.
+        let encoded: String = parts
+            .into_iter()
+            .chain(workspace)
+            .map(|part| format!("{}:{part}", part.len()))
+            .collect();
         Self(format!("message-{}", Hash::of(encoded.as_bytes())))
     }
 

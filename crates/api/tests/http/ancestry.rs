@@ -23,7 +23,8 @@ fn calls(workflow: &str) -> Value {
 
 #[tokio::test]
 async fn ancestry_names_immediate_parent_and_start_kind() {
-    // R-0040-7, R-0040-8, R-0040-9, R-0040-11, R-0040-12
+    // R-0040-7 (half: no parent, and one here), R-0040-8, R-0040-9
+    // R-0040-11 (half: runs that this host started), R-0040-12
     let server = TestServer::new().await;
     let plan = json!([{"kind": "next-worker", "nextWorkerIds": ["worker"]}]);
     let lead = started(&server, plan).await;

@@ -60,11 +60,25 @@ async fn escalation_event_precedes_interrupt_and_names_its_decision() {
     assert!(!handed, "nobody works on it yet");
     let version = model(&server).await["version"].as_u64();
     assert!(version >= Some(2), "{version:?}");
+
+    let accept = json!({"resumeValue": {"action": "accept"}});
+    let path = format!("/v1/runs/{run}/interrupts/send");
+    server.post(&path, accept).await.ok(200);
+    let log = events(&server, &run).await;
+    let (again_at, _) = only(&log, "core.workflowChain.confidence-escalated");
+    assert_eq!(
+        again_at, escalated_at,
+        "one for the decision, confirmed or not"
+    );
+    let begun = log
+        .iter()
+        .position(|e| e["payload"]["phase"] == "dispatch.began");
+    assert!(begun > Some(escalated_at), "{begun:?}");
 }
 
 #[tokio::test]
 async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
-    // R-0044-3 (half: a vendor kind), R-0044-4 (half: a vendor kind)
+    // R-0044-1 (half: it is advertised), R-0044-3 (half: a vendor kind), R-0044-4 (half: a vendor kind)
     // R-0044-6 (half: a vendor kind), R-0044-7, R-0044-8
     let (server, run) = start_held_run(OWN).await;
     let discovery = server.get("/.well-known/openwop").await.json();
@@ -83,9 +97,16 @@ async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
         (&own["kind"], &own["correspondsTo"]),
         (&json!(OWN), &json!("escalate"))
     );
-    for consumer in own["consumers"].as_array().unwrap() {
-        assert!(consumer["name"].is_string() && consumer["matches"].is_string());
+    let consumers = own["consumers"].as_array().unwrap();
+    for known in ["console", "audit", "webhooks"] {
+        let names = |consumer: &Value| consumer["name"].as_str().unwrap().contains(known);
+        assert!(consumers.iter().any(names), "{known} is missing");
     }
+    assert!(
+        consumers
+            .iter()
+            .all(|consumer| consumer["matches"].is_string())
+    );
 
     let shown = server.get(&format!("/v1/runs/{run}")).await.json();
     assert_eq!(shown["status"], own["runStatus"]);
@@ -100,7 +121,7 @@ async fn vendor_interrupt_kind_is_advertised_documented_and_used() {
 
 #[tokio::test]
 async fn host_without_advertised_kind_still_escalates() {
-    // R-0044-5, R-0044-10
+    // R-0044-1 (half: it may be left out), R-0044-5, R-0044-10
     let (server, run) = start_held_run("none").await;
     let model = model(&server).await;
     assert_eq!(model.get("confidenceEscalationInterruptKind"), None);

@@ -64,9 +64,18 @@ async fn types(server: &TestServer, run: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn conformance_types_need_prefix_or_role_to_register_and_run() {
-    // R-0023-17, R-0023-26 (half: hooks outside conformance workflows need the role too)
+    // R-0023-17 (half: where it is advertised, by prefix or role)
+    // R-0023-26 (half: hooks outside conformance workflows need the role too)
     let server = TestServer::new().await;
     let tester = tester(&server).await;
+    let prefixed = chain(
+        "conformance-acting",
+        &[mock(json!({"mockReasoning": true}))],
+    );
+    put(&server, &server.key, prefixed).await.ok(201);
+    create_as(&server, &server.key, "conformance-acting")
+        .await
+        .ok(201);
     let mut hooked = supervised(json!([{"kind": "terminate", "reason": "done"}]));
     hooked["id"] = json!("supervised");
     let acting = chain("acting", &[mock(json!({"mockReasoning": true}))]);
@@ -128,6 +137,7 @@ async fn branch_of_conformance_run_needs_the_role() {
 
 #[tokio::test]
 async fn conformance_types_are_absent_when_disabled() {
+    // R-0023-17 (half: neither prefix nor role suffices where it is not advertised)
     // R-0023-18 (half: they cannot be registered), R-0023-20
     // R-0023-21 (half: not advertised where it is not registered)
     // R-0023-26 (half: no hook works without the advertisement)
@@ -136,13 +146,10 @@ async fn conformance_types_are_absent_when_disabled() {
     let echo = json!({"id": "n", "typeId": "conformance.secret.echo", "config": {"secretId": "s"}});
     let effect = json!({"id": "n", "typeId": "core.conformance.side-effect", "config": {}});
     for key in [&server.key, &tester] {
-        for node in [mock(json!({})), echo.clone(), effect.clone()] {
-            let sent = put(
-                &server,
-                key,
-                chain("conformance-x", std::slice::from_ref(&node)),
-            )
-            .await;
+        let nodes = [mock(json!({})), echo.clone(), effect.clone()];
+        let named = ["conformance-x", "production"].map(|id| nodes.clone().map(|node| (id, node)));
+        for (id, node) in named.into_iter().flatten() {
+            let sent = put(&server, key, chain(id, std::slice::from_ref(&node))).await;
             let details = sent.refused(400, "validation_error");
             assert_eq!(details["offendingTypeId"], node["typeId"]);
             assert!(
@@ -345,7 +352,7 @@ async fn advertised_limits_match_the_engine() {
 #[tokio::test]
 async fn unserved_protocols_are_not_advertised() {
     // R-0040-5 (half: no MCP tool is served), R-0040-6 (half: A2A is not served)
-    // R-0039-18 (half: writes of siblings are advertised as advisory), R-0039-26
+    // R-0039-18: writes of siblings are advertised as advisory. R-0039-26
     // R-0044-9 (half: no capability names the status)
     let server = TestServer::new().await;
     let discovery = discovery(&server).await;

@@ -96,6 +96,7 @@ async fn names_and_documents_with_a_secret_are_refused() {
     let hook =
         |url: &str, tags: &[&str]| json!({"url": url, "events": ["run.completed"], "tags": tags});
     let workflow = "/v1/host/tandem/workflows/w";
+    let inbound = "/v1/host/tandem/agents/desk/inbound";
     for (method, path, body, place) in [
         (
             "PUT",
@@ -145,6 +146,18 @@ async fn names_and_documents_with_a_secret_are_refused() {
             "/v1/webhooks".to_owned(),
             hook("https://h.test/", &["a", &held]),
             "/tags/1",
+        ),
+        (
+            "POST",
+            inbound.to_owned(),
+            json!({"from": held, "body": "hello"}),
+            "/from",
+        ),
+        (
+            "POST",
+            inbound.to_owned(),
+            json!({"from": "ann", "messageId": held, "body": "hello"}),
+            "/messageId",
         ),
         ("PUT", workflow.to_owned(), document, "/nodes/0/name"),
         ("PUT", workflow.to_owned(), named, "/metadata"),

@@ -96,6 +96,85 @@ async fn model_events_report_usage_and_retries_without_content() {
     assert_eq!(cost["tokens"]["output"], 1 + 2 + 4);
 }
 
+/// The answer of the mock model to a node with this schema, without a program.
+async fn default_answer(schema: &Value) -> Value {
+    let server = TestServer::new().await;
+    let mut document = asking("conformance-m", "mock");
+    document["nodes"][0]["config"]["outputSchema"] = schema.clone();
+    let path = "/v1/host/tandem/workflows/conformance-m";
+    server.put(path, document).await.ok(201);
+    let run = server.create("conformance-m").await;
+    server.advance(0).await;
+    let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(snapshot["status"], "completed", "{schema}: {snapshot}");
+    let events = events(&server, &run).await;
+    let named = names(&events);
+    assert!(
+        !named.contains(&"envelope.retry.attempted"),
+        "{schema}: {named:?}"
+    );
+    let answered = events.iter().find(|(name, _)| name == "node.completed");
+    answered.unwrap().1["outputs"]["output"].clone()
+}
+
+#[tokio::test]
+async fn default_answer_of_the_mock_model_fits_the_schema_of_its_node() {
+    let of = |property: Value| {
+        json!({"type": "object", "required": ["v"], "properties": {"v": property},
+               "additionalProperties": false})
+    };
+    for (property, expected) in [
+        (json!({"type": "boolean"}), json!(false)),
+        (json!({"enum": ["red", "blue"]}), json!("red")),
+        (json!({"const": {"x": 1}}), json!({"x": 1})),
+        (json!({"type": "integer", "minimum": 18}), json!(18)),
+        (
+            json!({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+            json!(0.5),
+        ),
+        (json!({"type": "string", "minLength": 3}), json!("xxx")),
+        (
+            json!({"type": "string", "pattern": "^[A-Z]{3}-[0-9]{2}$"}),
+            json!("AAA-00"),
+        ),
+        (
+            json!({"type": "array", "minItems": 2, "items": {"type": "integer", "minimum": 4}}),
+            json!([4, 4]),
+        ),
+        (
+            json!({"type": "array", "minItems": 2, "uniqueItems": true, "items": {"type": "integer"}}),
+            json!([0, 1]),
+        ),
+        (
+            json!({"allOf": [{"type": "string"}, {"enum": ["a", "b"]}, {"enum": ["b"]}]}),
+            json!("b"),
+        ),
+        (
+            json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}},
+                   "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            json!({"id": "x", "a": null}),
+        ),
+        (
+            json!({"oneOf": [{"type": "object", "properties": {"kind": {"const": "a"}}},
+                             {"type": "object", "properties": {"kind": {"const": "b"}}}]}),
+            json!({"kind": "a"}),
+        ),
+        (
+            json!({"type": "object", "required": ["deep"], "properties": {"deep": {
+                "type": "object", "required": ["n"], "properties": {"n": {"const": 7}}}}}),
+            json!({"deep": {"n": 7}}),
+        ),
+    ] {
+        assert_eq!(default_answer(&of(property)).await, json!({"v": expected}));
+    }
+    let referring = json!({"$defs": {"p": {"type": "object", "properties": {"q": {"type": "string"}}}},
+        "$ref": "#/$defs/p", "required": ["q"], "properties": {"q": {"minLength": 2}}});
+    assert_eq!(default_answer(&referring).await, json!({"q": "xx"}));
+    // A text is an answer too.
+    assert_eq!(default_answer(&json!({"enum": ["yes", "no"]})).await, "yes");
+    assert_eq!(default_answer(&json!({"type": "string"})).await, "x");
+}
+
 #[tokio::test]
 async fn model_refusal_text_is_in_the_log_but_not_in_errors() {
     let refusal = json!({"stopReason": "safety", "refusalText": "I must not say.",

@@ -336,3 +336,39 @@ async fn options_out_of_range_are_refused_with_their_path_and_large_ones_are_cap
     let body = json!({"workflowId": "w", "configurable": large});
     server.post("/v1/runs", body).await.ok(201);
 }
+
+/// Texts of users are kept by their session, so each is bounded.
+#[tokio::test]
+async fn parts_of_a_users_message_are_bounded() {
+    let server = TestServer::new().await;
+    let path = "/v1/host/tandem/agents/desk/inbound";
+    let (kib64, name) = ("x".repeat(64 * 1024), "n".repeat(256));
+    let longest = json!({"messageId": name, "from": name, "body": kib64, "type": name,
+        "senderProfile": {"displayName": name}, "media": {"caption": "c"}});
+    // There is no such agent: everything else was accepted.
+    server
+        .post(path, longest.clone())
+        .await
+        .refused(404, "not_found");
+    let longer = [
+        ("/messageId", json!({"messageId": format!("{name}n")})),
+        ("/from", json!({"from": format!("{name}n")})),
+        ("/from", json!({"from": ""})),
+        ("/body", json!({"body": format!("{kib64}x")})),
+        ("/type", json!({"type": format!("{name}n")})),
+        (
+            "/senderProfile/displayName",
+            json!({"senderProfile": {"displayName": format!("{name}n")}}),
+        ),
+        ("/media", json!({"media": {"caption": kib64}})),
+    ];
+    for (place, changed) in longer {
+        let mut message = longest.clone();
+        for (key, value) in changed.as_object().unwrap() {
+            message[key] = value.clone();
+        }
+        let details = server.post(path, message).await;
+        let details = details.refused(400, "validation_error");
+        assert_eq!(details["errors"][0]["path"], place);
+    }
+}

@@ -156,7 +156,25 @@ async fn agent_events_are_logged_where_agents_are_supported() {
 }
 
 #[tokio::test]
+async fn agent_pin_of_an_identity_node_is_shown_by_the_snapshot() {
+    // R-0023-27 (half: the snapshot shows the pin)
+    let server = TestServer::new().await;
+    let pin = json!({"agentId": "core.pinned", "modelClass": "chat"});
+    let mut document = chain(
+        "conformance-pin",
+        &[json!({"id": "n", "typeId": "core.identity", "config": {}})],
+    );
+    document["nodes"][0]["agent"] = pin.clone();
+    let path = "/v1/host/tandem/workflows/conformance-pin";
+    server.put(path, document).await.ok(201);
+    let run = server.create("conformance-pin").await;
+    let shown = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(shown["agent"], pin);
+}
+
+#[tokio::test]
 async fn low_confidence_interrupt_has_protocol_shape() {
+    // R-0023-14 (half: what a reader sees)
     let server = TestServer::new().await;
     let config = json!({"mockConfidence": 0.2});
     let agent = json!({"id": "ask", "typeId": "core.conformance.mock-agent", "config": config});
@@ -189,6 +207,7 @@ async fn low_confidence_interrupt_has_protocol_shape() {
         let suspended = of_type("node.suspended");
         assert_eq!(suspended["reason"], "low-confidence");
         for name in ["agentId", "threshold", "observed"] {
+            assert!(!suspended[name].is_null(), "{name} in {suspended}");
             assert_eq!(suspended[name], document["data"][name], "{name}");
         }
     }

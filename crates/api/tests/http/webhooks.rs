@@ -114,6 +114,7 @@ async fn a_webhook_is_registered_used_read_and_ended() {
     let server = TestServer::new().await;
     let made = server.post(HOOKS, new_webhook()).await.ok(201);
     assert!(id(&made).starts_with("wh-"));
+    assert_eq!(made["subscriptionId"], made["webhookId"], "both names");
     assert_eq!(made["secret"], format!("secret 0 of {}", id(&made)));
     assert_eq!(made["secretFingerprint"].as_str().unwrap().len(), 8);
     assert_eq!(made["signatureAlgorithm"], "v1");

@@ -23,6 +23,8 @@ use tokio::time::Instant;
 /// How long a caller waits for a turn.
 const TURN_WAIT: Duration = Duration::from_secs(60);
 const MAX_ID_CHARS: usize = 256;
+/// Bytes of a text, and of what a transport says about an attachment. A session keeps many of them.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The transport of messages that are delivered over the API.
 const TRANSPORT: &str = "loopback";
 
@@ -166,6 +168,9 @@ impl App {
         new: NewInbound,
     ) -> Result<DeliveredMessage, AppError> {
         check(&new)?;
+        let id = new.message_id.as_deref().unwrap_or_default();
+        let names = [("/from", new.from.as_str()), ("/messageId", id)];
+        self.check_no_secrets(names.map(|(place, text)| (place.to_owned(), text)))?;
         let agent = self.ready_agent(&new.agent)?;
         let of = (source.owner.tenant.clone(), new.agent.clone());
         let now = self.now();
@@ -291,15 +296,35 @@ impl App {
 }
 
 fn check(new: &NewInbound) -> Result<(), AppError> {
-    let fits = |text: &str| (1..=MAX_ID_CHARS).contains(&text.chars().count());
-    let message = format!("must have 1 to {MAX_ID_CHARS} characters");
-    if !fits(&new.from) {
-        return Err(AppError::invalid("/from", message));
+    let is_id = |text: &str| (1..=MAX_ID_CHARS).contains(&text.chars().count());
+    let is_name = |text: &str| text.chars().count() <= MAX_ID_CHARS;
+    let media = new
+        .media
+        .as_ref()
+        .map_or(0, |media| media.to_string().len());
+    let id = format!("must have 1 to {MAX_ID_CHARS} characters");
+    let name = format!("must have at most {MAX_ID_CHARS} characters");
+    let text = format!("must have at most {MAX_TEXT_BYTES} bytes");
+    let checked = [
+        ("/from", is_id(&new.from), &id),
+        (
+            "/messageId",
+            new.message_id.as_deref().is_none_or(is_id),
+            &id,
+        ),
+        ("/type", new.kind.as_deref().is_none_or(is_name), &name),
+        (
+            "/senderProfile/displayName",
+            new.display_name.as_deref().is_none_or(is_name),
+            &name,
+        ),
+        ("/body", new.body.len() <= MAX_TEXT_BYTES, &text),
+        ("/media", media <= MAX_TEXT_BYTES, &text),
+    ];
+    match checked.into_iter().find(|(_, fits, _)| !fits) {
+        Some((path, _, message)) => Err(AppError::invalid(path, message)),
+        None => Ok(()),
     }
-    if new.message_id.as_deref().is_some_and(|id| !fits(id)) {
-        return Err(AppError::invalid("/messageId", message));
-    }
-    Ok(())
 }
 
 /// The given id, or a fingerprint of what identifies the message within a second (Z-9).

@@ -4,6 +4,7 @@ use super::rights::AdminCall;
 use crate::app::App;
 use crate::error::AppError;
 use crate::follow::PAGE;
+use std::collections::BTreeMap;
 use tandem_access::Scope;
 use tandem_record::conversation::{AuthorizationDecision, SessionEvent, SessionEventBody as Body};
 use tandem_record::{AgentId, Recorded, Seq, SessionId, Timestamp};
@@ -87,6 +88,7 @@ impl App {
         };
         self.authorize_admin(call, &asked).await?;
         let (mut entries, mut after, mut read) = (Vec::new(), 0, 0);
+        let mut visible: BTreeMap<SessionId, bool> = BTreeMap::new();
         while read < MAX_READ && entries.len() < MAX_ENTRIES {
             let tenant = &call.caller.tenant;
             let page = self
@@ -98,8 +100,26 @@ impl App {
             }
             after = page.last;
             read += page.events.len();
-            let found = page.events.iter();
-            entries.extend(found.filter_map(|logged| query.entry(&logged.session, &logged.event)));
+            for logged in &page.events {
+                let Some(entry) = query.entry(&logged.session, &logged.event) else {
+                    continue;
+                };
+                let is_visible = match visible.get(&logged.session) {
+                    Some(is_visible) => *is_visible,
+                    None => {
+                        let found = self.find_session(call.caller, &logged.session).await;
+                        // Of another workspace, or purged meanwhile.
+                        let is_visible = match found {
+                            Ok(_) => true,
+                            Err(AppError::NotFound(_)) => false,
+                            Err(error) => return Err(error),
+                        };
+                        visible.insert(logged.session.clone(), is_visible);
+                        is_visible
+                    }
+                };
+                entries.extend(is_visible.then_some(entry));
+            }
         }
         entries.truncate(MAX_ENTRIES);
         Ok(entries)

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use tandem_access::{Identity, Scope};
-use tandem_record::conversation::{ChatUser, ChatUserReply, ProfileChange};
+use tandem_record::conversation::{ChatUser, ChatUserReply, ListedChatUser, ProfileChange};
 use tandem_record::{AgentId, ChatUserId, Timestamp};
 use tandem_runtime::{ChatUserFilter, ChatUserRow, ListingPage};
 
@@ -22,9 +22,15 @@ pub struct FoundUser {
 }
 
 impl FoundUser {
-    fn from_row(row: ChatUserRow) -> Option<Self> {
+    /// `None` if the caller may not see the user.
+    fn from_row(row: ChatUserRow, caller: &Identity) -> Option<Self> {
+        let listed: ListedChatUser = serde_json::from_str(&row.body).ok()?;
+        let partition = caller.partition();
+        if !partition.covers_parts(&row.tenant, listed.workspace.as_ref()) {
+            return None;
+        }
         Some(Self {
-            profile: serde_json::from_str(&row.body).ok()?,
+            profile: listed.profile,
             agent: row.agent,
             created_at: row.created_at,
             last_active_at: row.last_active_at,
@@ -33,7 +39,7 @@ impl FoundUser {
 }
 
 impl App {
-    /// Users of an agent in order of their ids, and where the next page starts.
+    /// Users of an agent that the caller may see, in order of their ids, and where the next page starts.
     pub async fn list_chat_users(
         &self,
         caller: &Identity,
@@ -48,7 +54,9 @@ impl App {
             .list_chat_users(&caller.tenant, agent, filter, page)
             .await?;
         let rows = listing.rows.into_iter();
-        let users = rows.filter_map(FoundUser::from_row).collect();
+        let users = rows
+            .filter_map(|row| FoundUser::from_row(row, caller))
+            .collect();
         Ok((users, listing.next))
     }
 
@@ -86,7 +94,7 @@ impl App {
             .store()
             .chat_user(&caller.tenant, user)
             .await?;
-        let found = row.and_then(FoundUser::from_row);
+        let found = row.and_then(|row| FoundUser::from_row(row, caller));
         found.ok_or(AppError::NotFound(ResourceKind::ChatUser))
     }
 }

@@ -1,7 +1,7 @@
 //! One user of one agent as a machine: the profile, and which session is active.
 //!
-//! Its stream is `user:<userId>`. The id follows from tenant, agent and the address the transport gives, so
-//! that a message finds its user without an index.
+//! Its stream is `user:<userId>`. The id follows from tenant, workspace, agent and the address the transport
+//! gives, so that a message finds its user without an index.
 //!
 //! Invariants:
 //! - A user has at most one active session.
@@ -15,14 +15,22 @@ use std::convert::Infallible;
 use tandem_record::conversation::{
     ChatUser, ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange,
 };
-use tandem_record::{AgentId, ChatUserId, Recorded, Seq, SessionId, StreamId, TenantId, Timestamp};
+use tandem_record::{
+    AgentId, ChatUserId, Partition, Recorded, Seq, SessionId, StreamId, TenantId, Timestamp,
+};
 
 #[cfg(test)]
 mod tests;
 
-/// The id of the user with this address.
-pub fn user_id(tenant: &TenantId, agent: &AgentId, external_user_id: &str) -> ChatUserId {
-    let text = format!("tandem:user:v1\0{tenant}\0{agent}\0{external_user_id}");
+/// The id of the user with this address. A workspace has its own users.
+pub fn user_id(of: &Partition, agent: &AgentId, external_user_id: &str) -> ChatUserId {
+    let tenant = &of.tenant;
+    let text = match &of.workspace {
+        None => format!("tandem:user:v1\0{tenant}\0{agent}\0{external_user_id}"),
+        Some(workspace) => {
+            format!("tandem:user:v2\0{tenant}\0{workspace}\0{agent}\0{external_user_id}")
+        }
+    };
     let digest = Sha256::digest(text.as_bytes());
     let hex: String = digest[..10].iter().map(|b| format!("{b:02x}")).collect();
     ChatUserId::from(format!("usr-{hex}"))

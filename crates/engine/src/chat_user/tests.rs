@@ -3,16 +3,17 @@
 use super::{AgentUser, user_id};
 use crate::machine::Machine as _;
 use serde_json::json;
+use std::collections::BTreeSet;
 use tandem_record::conversation::{
     ChatUser, ChatUserCommand, ChatUserReply, FirstContact, ProfileChange,
 };
-use tandem_record::{AgentId, Owner, SessionId, TenantId, Timestamp};
+use tandem_record::{AgentId, Owner, Partition, SessionId, TenantId, Timestamp, WorkspaceId};
 
 fn contact(name: &str) -> Box<FirstContact> {
     let (tenant, agent) = (TenantId::new("t"), AgentId::new("demo"));
     Box::new(FirstContact {
         user: ChatUser {
-            id: user_id(&tenant, &agent, "u1"),
+            id: user_id(&tenant.clone().into(), &agent, "u1"),
             external_user_id: "u1".to_owned(),
             display_name: name.to_owned(),
             name_is_chosen: false,
@@ -100,9 +101,23 @@ fn unknown_user_has_no_profile_to_change() {
 }
 
 #[test]
-fn same_address_is_another_user_for_another_agent_or_tenant() {
-    let id = |tenant: &str, agent: &str| user_id(&TenantId::new(tenant), &AgentId::new(agent), "u");
-    assert_eq!(id("t", "a"), id("t", "a"));
-    assert_ne!(id("t", "a"), id("t", "b"));
-    assert_ne!(id("t", "a"), id("u", "a"));
+fn same_address_is_another_user_for_another_agent_workspace_or_tenant() {
+    let id = |tenant: &str, workspace: Option<&str>, agent: &str| {
+        let of = Partition {
+            tenant: TenantId::new(tenant),
+            workspace: workspace.map(WorkspaceId::new),
+        };
+        user_id(&of, &AgentId::new(agent), "u")
+    };
+    assert_eq!(id("t", None, "a"), id("t", None, "a"));
+    assert_eq!(id("t", Some("w"), "a"), id("t", Some("w"), "a"));
+    let different = BTreeSet::from([
+        id("t", None, "a"),
+        id("t", None, "b"),
+        id("u", None, "a"),
+        id("t", Some("w"), "a"),
+        id("t", Some("v"), "a"),
+        id("u", Some("w"), "a"),
+    ]);
+    assert_eq!(different.len(), 6);
 }

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn host_id_is_a_name_a_domain_with_path_or_a_url() {
-        // R-0040-14
+        // R-0040-14 (half: what an operator may choose)
         let long = format!("example.com/{}", "a".repeat(116));
         for good in [
             "eu-west-1",

@@ -32,7 +32,7 @@ mod tests {
 
     #[tokio::test]
     async fn host_id_is_unique_per_installation_and_stable() {
-        // R-0040-13 (half: the id is stable), R-0040-14
+        // R-0040-13 (half: the id is stable), R-0040-14 (half: the default)
         let (one, other) = (MemoryStore::new(), MemoryStore::new());
         let name = named(&one).await;
         let digits = name.strip_prefix("tandem-").expect("our prefix");

@@ -77,6 +77,19 @@ impl Server {
         Self::serving(&[], env)
     }
 
+    /// Serves `hello` and one agent with this configuration.
+    pub(crate) fn with_agent(id: &str, config: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("agents").join(id);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("agent.json"), config).unwrap();
+        let env = vec![
+            ("TANDEM_API_KEY", KEY.to_owned()),
+            ("TANDEM_AGENTS", "agents".to_owned()),
+        ];
+        Self::serving_in(home, &[], env)
+    }
+
     /// Serves the given documents too, enables the test seams, and has the given `public_url`.
     pub(crate) fn reached_at(public_url: &str, documents: &[(&str, &str)]) -> Self {
         let env = vec![
@@ -283,8 +296,24 @@ impl Server {
         self.exchange("POST", path, &[], body)
     }
 
+    /// A request with another key.
+    pub(crate) fn request_as(&self, key: &str, method: &str, path: &str, body: &str) -> String {
+        self.exchange_as(key, method, path, &[], body).unwrap()
+    }
+
     fn exchange(
         &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Option<String> {
+        self.exchange_as(KEY, method, path, headers, body)
+    }
+
+    fn exchange_as(
+        &self,
+        key: &str,
         method: &str,
         path: &str,
         headers: &[(&str, &str)],
@@ -293,7 +322,7 @@ impl Server {
         let address = self.url.trim_start_matches("http://");
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
-             authorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+             authorization: Bearer {key}\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n",
             body.len()
         );

@@ -54,7 +54,11 @@ impl MockProgram {
 
 /// The answer for a node without a program: the smallest value that fits its schema.
 pub fn unprogrammed_answer(request: &ModelRequest) -> ModelAnswer {
-    let content = request.schema.as_ref().map_or_else(|| "ok".into(), sample);
+    // A text that is JSON, also where the value is itself a text.
+    let content = match &request.schema {
+        Some(schema) => sample(schema).to_string().into(),
+        None => "ok".into(),
+    };
     let entry = MockEntry {
         content: Some(content),
         stop_reason: None,

@@ -1,7 +1,7 @@
 //! What is stored of one user of one agent: the profile, and which session is active.
 
 use super::{ChatUser, UserConsent};
-use crate::{AgentId, Owner, SessionId};
+use crate::{AgentId, Owner, SessionId, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +15,17 @@ pub struct FirstContact {
     pub transport: String,
     /// The user's address at the transport.
     pub address: String,
+}
+
+/// The body of a user's row: the profile, and whose user it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedChatUser {
+    #[serde(flatten)]
+    pub profile: ChatUser,
+    /// `None`: belongs to the tenant and to no workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -23,7 +23,9 @@ mod turn_work;
 pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use approval::{AgentMode, ApprovalAsked, ApprovalRequest, DraftDecision, DraftOutcome};
 pub use candidate::{Candidate, CandidateOrigin, IntentStatus, Modality, ResponseSource};
-pub use chat_user::{ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ProfileChange};
+pub use chat_user::{
+    ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ListedChatUser, ProfileChange,
+};
 pub use command::{
     AdminRequest, DivergenceAction, EscalationDecision, OnActiveFlow, SessionCommand, SessionReply,
     SessionTimer,

@@ -11,7 +11,7 @@ use tandem_engine::agent::AgentSpec;
 use tandem_engine::chat_user::{AgentUser, user_id};
 use tandem_engine::session::{ChatSession, command_target};
 use tandem_record::conversation::SessionCommand;
-use tandem_record::{EscalationId, SessionId, StreamId};
+use tandem_record::{EscalationId, Partition, SessionId, StreamId};
 use tandem_store::Fault;
 
 impl Runtime {
@@ -42,7 +42,7 @@ impl Runtime {
         let tenant = &new.owner.tenant;
         let escalation = EscalationId::new(target);
         let escalation = self.store().escalation(tenant, &escalation).await?;
-        let user = user_id(tenant, &new.agent, target);
+        let user = user_id(&Partition::from(&new.owner), &new.agent, target);
         let user = match self.conversations() {
             Some(conversations) => {
                 let stream = StreamId::of_chat_user(&user);

@@ -15,7 +15,7 @@ use tandem_record::conversation::{
     ChatUser, ChatUserCommand, ChatUserReply, FirstContact, InboundMessage, SessionCommand,
     SessionReply, SessionStart, SessionTimer,
 };
-use tandem_record::{AgentId, Owner, SessionId, StreamId};
+use tandem_record::{AgentId, ChatUserId, Owner, Partition, SessionId, StreamId};
 use tandem_store::{Fault, IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 /// Sessions that ended or began elsewhere while a message was accepted.
@@ -56,7 +56,15 @@ pub struct MessageClaim {
 impl NewMessage {
     fn claim_key(&self) -> IdempotencyKey {
         let message = &self.message.message_id;
-        IdempotencyKey::of_message(&self.owner.tenant, &self.agent, &self.transport, message)
+        IdempotencyKey::of_message(&self.partition(), &self.agent, &self.transport, message)
+    }
+
+    fn user_id(&self) -> ChatUserId {
+        user_id(&self.partition(), &self.agent, &self.message.from)
+    }
+
+    fn partition(&self) -> Partition {
+        Partition::from(&self.owner)
     }
 
     fn claim_record(&self, claim: &MessageClaim) -> IdempotencyRecord {
@@ -88,6 +96,10 @@ impl Runtime {
         let agent = conversations.agents().agent(&new.agent);
         let agent = agent.ok_or(SubmitError::NotFound)?;
         self.redact_in_place(&mut new.message.body);
+        let profile = new.message.sender_profile.as_mut();
+        if let Some(name) = profile.and_then(|profile| profile.display_name.as_mut()) {
+            self.redact_in_place(name);
+        }
         for _ in 0..MAX_ATTEMPTS {
             if let Some(duplicate) = self.claimed_before(&new).await? {
                 return Ok(duplicate);
@@ -99,7 +111,7 @@ impl Runtime {
             {
                 return Ok(received);
             }
-            let user = user_id(&new.owner.tenant, &new.agent, &new.message.from);
+            let user = new.user_id();
             let user_stream = StreamId::of_chat_user(&user);
             let known = self
                 .read_machine(&conversations.users, &user_stream)
@@ -211,7 +223,7 @@ impl Runtime {
         session: &SessionId,
         new: &NewMessage,
     ) -> Result<(), SubmitError> {
-        let user = user_id(&new.owner.tenant, &new.agent, &new.message.from);
+        let user = new.user_id();
         let stream = StreamId::of_chat_user(&user);
         let session = session.clone();
         let command = ChatUserCommand::CloseSession { session };
@@ -317,7 +329,7 @@ fn session_start(
             user
         }
         None => ChatUser {
-            id: user_id(&new.owner.tenant, &new.agent, &message.from),
+            id: new.user_id(),
             external_user_id: message.from.clone(),
             display_name: given.unwrap_or_else(|| message.from.clone()),
             name_is_chosen: false,

@@ -12,7 +12,7 @@ use crate::worker_slots::internal_lane;
 use std::sync::Arc;
 use tandem_engine::chat_user::{AgentUser, KnownUser};
 use tandem_engine::machine::{Decision, Machine};
-use tandem_record::conversation::{ChatUserCommand, ChatUserReply};
+use tandem_record::conversation::{ChatUserCommand, ChatUserReply, ListedChatUser};
 use tandem_record::{Actor, ChatUserId, Effect, OrderKey, StreamId, TenantId, TimerName};
 use tandem_store::{ChatUserRow, Commit, ConversationChange, Fault, Lane, NewEvent};
 
@@ -145,6 +145,10 @@ impl DrivenMachine for AgentUser {
             && known != Some(&contact.user)
         {
             let user = &contact.user;
+            let listed = ListedChatUser {
+                profile: user.clone(),
+                workspace: contact.owner.workspace.clone(),
+            };
             let row = ChatUserRow {
                 user_id: user.id.clone(),
                 tenant: contact.owner.tenant.clone(),
@@ -153,7 +157,7 @@ impl DrivenMachine for AgentUser {
                 created_at: decision.after.created_at(),
                 last_active_at: decision.after.created_at(),
                 tags: user.tags.clone(),
-                body: serde_json::to_string(user).expect("a profile is plain data"),
+                body: serde_json::to_string(&listed).expect("a profile is plain data"),
             };
             commit.conversations.push(ConversationChange::PutUser(row));
         }

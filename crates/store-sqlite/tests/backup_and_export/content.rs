@@ -37,7 +37,12 @@ pub(crate) fn question(run: &str) -> InterruptRow {
 fn message(session: &str) -> IdempotencyRecord {
     let message = MessageId::new("m1");
     IdempotencyRecord {
-        key: IdempotencyKey::of_message(&"t1".into(), &"desk".into(), "loopback", &message),
+        key: IdempotencyKey::of_message(
+            &TenantId::new("t1").into(),
+            &"desk".into(),
+            "loopback",
+            &message,
+        ),
         digest: String::new(),
         response: StoredResponse {
             status: 200,

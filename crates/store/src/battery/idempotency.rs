@@ -3,7 +3,7 @@
 use super::sample::{NOW, append, commit, conflict, head, later, must};
 use crate::{Commit, Conflict, IdempotencyKey, IdempotencyRecord, Store, StoredResponse};
 use std::sync::Arc;
-use tandem_record::{StreamId, Timestamp};
+use tandem_record::{Partition, StreamId, TenantId, Timestamp};
 
 pub(super) fn record(key: &str, recorded_at: Timestamp) -> IdempotencyRecord {
     IdempotencyRecord {
@@ -105,7 +105,8 @@ pub async fn expires_oldest_responses_first(store: Arc<dyn Store>) {
 }
 
 pub async fn message_ids_do_not_expire(store: Arc<dyn Store>) {
-    let key = IdempotencyKey::of_message(&"t1".into(), &"desk".into(), "loopback", &"m1".into());
+    let tenant = Partition::from(TenantId::new("t1"));
+    let key = IdempotencyKey::of_message(&tenant, &"desk".into(), "loopback", &"m1".into());
     let received = IdempotencyRecord {
         key: key.clone(),
         session: Some("s1".into()),
@@ -121,4 +122,11 @@ pub async fn message_ids_do_not_expire(store: Arc<dyn Store>) {
     let stored = store.idempotency_record(&key).await.unwrap();
     assert_eq!(stored, Some(received), "every field");
     assert_eq!(conflict(&store, accept).await, Conflict::KeyUsed);
+    let of_workspace = Partition {
+        workspace: Some("w1".into()),
+        ..tenant
+    };
+    let other = IdempotencyKey::of_message(&of_workspace, &"desk".into(), "loopback", &"m1".into());
+    let stored = store.idempotency_record(&other).await.unwrap();
+    assert_eq!(stored, None, "a workspace has its own messages");
 }

@@ -259,6 +259,9 @@ mod tests {
         assert_eq!(AgentPolicy::default().advertised_floor(), None);
         let raised = AgentPolicy::new(Some(0.7), None).unwrap();
         assert_eq!(raised.advertised_floor(), Some(0.7));
+        for ends in [0.5, 1.0] {
+            assert!(AgentPolicy::new(Some(ends), None).is_ok(), "{ends}");
+        }
         for bad in [0.3, 0.49, 1.1, f64::NAN] {
             assert!(AgentPolicy::new(Some(bad), None).is_err(), "{bad}");
         }
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn escalation_kind_is_standard_or_a_valid_vendor_kind() {
-        // R-0044-1, R-0044-2
+        // R-0044-2
         let advertised = |kind| {
             AgentPolicy::new(None, Some(kind)).map(|p| p.advertised_kind().map(str::to_owned))
         };

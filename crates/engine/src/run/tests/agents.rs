@@ -6,7 +6,7 @@ use crate::definition::{ConformanceTypes, Definition, Permissions};
 use crate::node::Availability;
 use crate::run::Refusal;
 use serde_json::{Value, json};
-use tandem_record::{AgentEventKind, Cause, Command, Event, NodeId, Principal, RunStatus};
+use tandem_record::{AgentEventKind, Cause, Command, Event, NodeId, Object, Principal, RunStatus};
 
 fn agent(config: Value) -> WorkflowBuilder {
     workflow("conformance-agent").node("act", "core.conformance.mock-agent", config)
@@ -25,7 +25,7 @@ fn answer(node: &str, value: Value) -> Command {
 
 #[test]
 fn mock_agent_emits_events_in_contract_order() {
-    // R-0023-9 (half: where nothing is held), R-0023-15
+    // R-0023-9 (half: where nothing is held), R-0023-15 (half: where nothing is held)
     // R-0023-4 (half: the mock agent hands over), R-0023-5 (half: the mock agent decides)
     let mut run = RunHarness::started(
         agent(json!({
@@ -174,7 +174,7 @@ fn agent_id_is_configured_pinned_or_generated() {
 
 #[test]
 fn low_confidence_agent_waits_until_ratified() {
-    // R-0023-14
+    // R-0023-14 (half: below which threshold it waits), R-0023-15 (half: after a person's answer)
     for (confidence, threshold, waits) in [
         (0.69, None, true),
         (0.7, None, false),
@@ -213,6 +213,8 @@ fn low_confidence_agent_waits_until_ratified() {
         );
         run.when(answer("act", json!({"ratified": true})));
         assert_eq!(run.status(), RunStatus::Completed);
+        let outputs = run.node("act").outputs.as_deref();
+        assert_eq!(outputs, Some(&Object::new()));
     }
 }
 
@@ -292,7 +294,7 @@ fn low_confidence_supervisor_publishes_only_the_ratified_decision() {
 
 #[test]
 fn passthrough_nodes_emit_no_agent_events() {
-    // R-0023-6, R-0023-27
+    // R-0023-6, R-0023-27 (half: a pin alone emits nothing)
     let keys =
         json!({"mockReasoning": true, "mockConfidence": 0.1, "mockDecision": {"decision": 1}});
     let pin = json!({"agentId": "core.same", "modelClass": "chat"});

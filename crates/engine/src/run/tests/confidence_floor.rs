@@ -28,7 +28,7 @@ fn started_workers(run: &RunHarness) -> usize {
 
 #[test]
 fn decision_below_the_floor_is_escalated_and_held() {
-    // R-0039-2, R-0039-3 (half: a decision of a supervisor), R-0039-9
+    // R-0039-2, R-0039-3 (half: a decision of a supervisor), R-0039-9 (half: before the interrupt)
     // R-0039-10 (half: a decision to end names no worker)
     let plan = json!([unsure(workers(&["one"]), 0.49)]);
     let mut run = deciding(plan, AgentPolicy::default());
@@ -71,6 +71,9 @@ fn confidence_at_the_floor_or_absent_is_not_escalated() {
     }
     let run = deciding(json!([unsure(terminate(), 0.5)]), AgentPolicy::default());
     assert_eq!(run.status(), RunStatus::Completed);
+    let strict = AgentPolicy::new(Some(0.7), None).expect("a stricter floor");
+    let run = deciding(json!([unsure(workers(&["one"]), 0.7)]), strict);
+    assert_eq!(started_workers(&run), 1, "at a raised floor");
 }
 
 #[test]

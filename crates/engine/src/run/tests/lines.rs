@@ -409,6 +409,10 @@ pub(super) fn effect(effect: &Effect) -> String {
         EffectKind::SecretEcho {
             node, secret_id, ..
         } => format!("> secret {node} {secret_id}"),
+        EffectKind::NotifySession { to, result } => format!(
+            "> notify_session {} {} {} {:?} {:?}",
+            to.session_id, to.interrupt_id, result.status, result.output, result.error
+        ),
         EffectKind::NotifyParent { node, outcome, .. } => match outcome {
             ChildOutcome::Ended {
                 status, variables, ..

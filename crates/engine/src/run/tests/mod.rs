@@ -66,3 +66,4 @@ mod verified_outputs;
 mod verifying;
 mod versions;
 mod voters;
+mod waiting_sessions;

@@ -107,6 +107,7 @@ fn finish(run: &mut RunHarness, effect: &Effect, end: u8) {
             run.finish(effect.id.clone(), outcome);
         }
         EffectKind::CancelChild { .. }
+        | EffectKind::NotifySession { .. }
         | EffectKind::NotifyParent { .. }
         | EffectKind::NotifyCallback { .. } => {
             run.performed(&effect.id);

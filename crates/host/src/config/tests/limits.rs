@@ -64,7 +64,8 @@ fn most_specific_retention_rule_wins() {
 
 #[test]
 fn agent_settings_out_of_range_are_rejected_at_start() {
-    // R-0039-5 (half: it can be set), R-0039-7, R-0044-1, R-0044-2
+    // R-0039-5 (half: it can be set), R-0039-7 (half: a server does not start with another)
+    // R-0044-2 (half: a server does not start with another)
     let floor = |text| resolved(Layer::default(), &[("TANDEM_CONFIDENCE_FLOOR", text)], None);
     assert_eq!(
         floor("0.7").unwrap().agent_policy.advertised_floor(),

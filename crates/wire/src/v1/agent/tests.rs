@@ -1,5 +1,8 @@
 use super::super::project::event;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 use tandem_record::{
     AgentEvent, AgentEventKind, Cause, EscalationKind, Event, Handoff, HandoffStep, NodeId,
     RecordedEvent, RunId, Sensitivity, Seq, Timestamp, VerificationSubject, VerifierVerdict,
@@ -102,7 +105,8 @@ fn events() -> Vec<(Event, bool)> {
 
 #[test]
 fn causation_host_is_named_only_for_foreign_causes() {
-    // R-0040-1, R-0040-2 (half: the projection), R-0040-3 (half: the projection)
+    // R-0040-1 (half: the listed events may have it)
+    // R-0040-2 (half: the projection), R-0040-3 (half: the projection)
     for (event, named) in events() {
         let foreign = Cause::Foreign {
             event: "run-9:2".to_owned(),
@@ -118,6 +122,45 @@ fn causation_host_is_named_only_for_foreign_causes() {
             assert_eq!(near["payload"].get("causationHostId"), None, "{near}");
         }
     }
+}
+
+/// The payloads that have the field, `agent.verified` by a later extension.
+const NAMES_HOST: [&str; 11] = [
+    "agent.reasoned",
+    "agent.toolCalled",
+    "agent.toolReturned",
+    "agent.handoff",
+    "agent.decided",
+    "agent.promptResolved",
+    "agent.verified",
+    "runOrchestrator.decided",
+    "core.workflowChain.event",
+    "core.workflowChain.confidence-escalated",
+    "prompt.composed",
+];
+
+#[test]
+fn no_other_recorded_event_names_a_host() {
+    // R-0040-1 (half: no other event has it)
+    let histories = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/histories");
+    let mut types = BTreeSet::new();
+    for entry in std::fs::read_dir(histories).expect("recorded logs") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a log");
+        let history: Value = serde_json::from_str(&text).expect("JSON");
+        for stored in history["events"].as_array().expect("events") {
+            let event = Event::deserialize(&stored["body"]["e"]).expect("an event");
+            let foreign = Cause::Foreign {
+                event: "run-9:2".to_owned(),
+                host: "far".to_owned(),
+            };
+            let far = shown(event, foreign);
+            let kind = far["type"].as_str().expect("a type").to_owned();
+            let named = far["payload"].get("causationHostId").is_some();
+            assert_eq!(named, NAMES_HOST.contains(&kind.as_str()), "{far}");
+            types.insert(kind);
+        }
+    }
+    assert!(types.len() > 20, "{types:?}");
 }
 
 #[test]
