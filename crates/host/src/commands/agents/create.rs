@@ -36,9 +36,9 @@ pub(crate) fn create(args: &NewAgentArgs) -> anyhow::Result<ExitCode> {
     })?;
     output::line(format!(
         "{folder} is an agent. Next:\n\
-         \x20 tandem check {folder}           what is wrong with it\n\
-         \x20 tandem dev --agents {dir}       a server that loads it\n\
-         \x20 tandem chat {name}              talk to it, in another terminal",
+         \x20 look for mistakes  tandem check {folder}\n\
+         \x20 serve it           tandem dev --agents {dir}\n\
+         \x20 talk to it         tandem chat {name}",
         folder = folder.display(),
         dir = dir.display(),
     ))?;

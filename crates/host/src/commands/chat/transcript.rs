@@ -272,7 +272,11 @@ mod tests {
     fn history_is_shortened_and_not_repeated() {
         let mut t = transcript();
         let message = |n: usize| {
-            let role = if n % 2 == 0 { "user" } else { "assistant" };
+            let role = if n.is_multiple_of(2) {
+                "user"
+            } else {
+                "assistant"
+            };
             json!({"id": format!("m{n}"), "role": role, "text": format!("text {n}")})
         };
         let messages: Vec<Value> = (0..23).map(message).collect();
