@@ -4,6 +4,8 @@ import { createAgent, defineTool } from 'tandem';
 export default createAgent({
   prompt: 'You are the front desk of the Elm Street clinic. You talk to {{ user.displayName }}. Be short and friendly.',
   model: { provider: 'scripted', script: 'script.json' },
+  // The page /chat/booking, for people without a key.
+  transports: { web: { title: 'Elm Street clinic' } },
   welcomeMessage: 'Welcome to the Elm Street clinic. Shall I book an appointment for you?',
   flowRouter: {
     mode: 'detector',

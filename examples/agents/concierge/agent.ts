@@ -14,6 +14,8 @@ export default createAgent({
 {% if state.wakeUp %}A wake-up call is set for {{ state.wakeUp }}.{% endif %}`,
   model: { provider: 'scripted', script: 'script.json' },
   finalizationStrategy: 'streaming',
+  // The page /chat/concierge, for people without a key.
+  transports: { web: { title: 'Hotel Linden' } },
   welcomeMessage: 'Good day, this is the concierge of the hotel Linden. What can I do for you?',
   tools: [
     defineTool({

@@ -5,6 +5,8 @@ import { readAmount, readOrder } from './wording.ts';
 export default createAgent({
   prompt: 'You are the desk of a web shop. You talk to {{ user.displayName }} about refunds.',
   model: { provider: 'scripted', script: 'script.json' },
+  // The page /chat/refund, for people without a key.
+  transports: { web: { title: 'Refund desk' } },
   welcomeMessage: 'Hello, this is the refund desk.',
   // Starts the flow without asking the model, with what the message says already.
   beforeLLM: (input) => {

@@ -6,6 +6,10 @@ use crate::output;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
 use tandem_access::Identity;
+use tandem_record::AgentId;
+
+/// Web chats that are named when the server is ready.
+const MAX_SHOWN_CHATS: usize = 5;
 
 /// The URL of this server for browsers and clients.
 pub(crate) fn base_url(opened: &ServerContext) -> String {
@@ -54,8 +58,26 @@ pub(super) fn serving(opened: &ServerContext, link: Option<&str>, began: Instant
                     base_url(opened)
                 )),
             }
+            for agent in web_chats(opened) {
+                output::note(format!("chat: {}/chat/{agent}", base_url(opened)));
+            }
         }
     }
+}
+
+/// The first agents that visitors can talk to in a browser.
+fn web_chats(opened: &ServerContext) -> Vec<String> {
+    let Some(conversations) = opened.runtime.conversations() else {
+        return Vec::new();
+    };
+    let agents = conversations.agents();
+    let summaries = agents.summaries().into_iter();
+    let is_on_web = |id: &String| {
+        let spec = agents.agent(&AgentId::new(id));
+        spec.is_some_and(|spec| spec.web_chat.is_some())
+    };
+    let ids = summaries.map(|summary| summary.id).filter(is_on_web);
+    ids.take(MAX_SHOWN_CHATS).collect()
 }
 
 #[cfg(test)]
