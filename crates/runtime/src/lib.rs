@@ -53,6 +53,7 @@ mod submit;
 mod submit_stream;
 mod task_leases;
 mod test_clock;
+mod timer_bell;
 mod timers;
 mod transact;
 mod transaction;

@@ -254,9 +254,12 @@ impl<M: DrivenMachine> Part<M> {
             inner.bell.ring(&stream, last.seq);
         }
         M::announce(runtime, &decision, self.created);
-        let sets_timer = |timer: &TimerRequest<_>| matches!(timer, TimerRequest::Set { .. });
-        if decision.timers.iter().any(sets_timer) {
-            inner.timer_bell.notify_one();
+        let set = decision.timers.iter().filter_map(|timer| match timer {
+            TimerRequest::Set { due, .. } => Some(*due),
+            TimerRequest::Clear { .. } => None,
+        });
+        if let Some(first) = set.min() {
+            inner.timer_bell.timer_set(first);
         }
         if self.has_question_changes {
             inner.bell.ring_questions();
