@@ -25,6 +25,7 @@ mod definitions;
 mod driven_machine;
 mod effect_results;
 mod effects;
+mod ended_machines;
 mod fold_stream;
 mod fork;
 mod idempotency;

@@ -278,13 +278,15 @@ impl<M: DrivenMachine> Part<M> {
         if self.prepared.unleased || self.is_published || has_dropped_others {
             inner.effects.bell.notify_one();
         }
-        let cache = &self.driver.cache;
-        cache.set_size(&stream, decision.after.memory_bytes());
-        let ended = decision.after.is_ended();
-        self.slot.machine = Some(decision.after);
-        if ended {
+        let (cache, bytes) = (&self.driver.cache, decision.after.memory_bytes());
+        if decision.after.is_ended() {
             cache.remove(&stream);
+            let ended = decision.after.clone();
+            self.driver.ended.insert(stream, ended, bytes);
+        } else {
+            cache.set_size(&stream, bytes);
         }
+        self.slot.machine = Some(decision.after);
     }
 }
 
