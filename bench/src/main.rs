@@ -305,10 +305,13 @@ fn report_people(report: &mut Report, people: &People) {
 fn report_cost(report: &mut Report, cost: &Cost) {
     let approvals = &cost.approvals;
     report
-        .row("approvals, 64 in flight", approvals.approvals.to_string())
+        .row("approvals, 16 in flight", approvals.approvals.to_string())
         .check(Target::AtLeast(0.4, "× no-op runs"), approvals.of_noop);
     report
-        .row("  no-op runs in turns", approvals.noops.to_string())
+        .row(
+            "  no-op runs in turns, created and read",
+            approvals.noops.to_string(),
+        )
         .check(
             Target::Below(2.5, "× their processor time"),
             approvals.cpu_of_noop,

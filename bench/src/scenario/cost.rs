@@ -12,10 +12,14 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 
 const IN_FLIGHT: usize = 64;
+/// Approvals and no-op runs at once.
+const RUNS_IN_FLIGHT: usize = 16;
 /// No-op runs before memory is read.
 const ENDED_RUNS: usize = 10_000;
 /// The allocator returns unused memory after a delay.
 const SETTLE: Duration = Duration::from_secs(1);
+/// In the snapshot of an ended run. Nodes have no such field.
+const COMPLETED: &[u8] = b"\"completedAt\":";
 /// Pages read in one turn.
 const PAGES: usize = 20;
 
@@ -29,6 +33,7 @@ pub(crate) struct Cost {
 pub(crate) struct Approvals {
     /// Four requests and two commits each.
     pub(crate) approvals: OperationCost,
+    /// Two requests and one commit each.
     pub(crate) noops: OperationCost,
     /// The medians of the ratios of neighbouring windows.
     pub(crate) of_noop: f64,
@@ -96,19 +101,19 @@ async fn approvals(server: &Server, options: &Options) -> Result<Approvals, Fail
     let (mut approvals, mut noops) = (Repeated::default(), Repeated::default());
     let (mut reads, mut inbox) = (Repeated::default(), Repeated::default());
     let warm = Until::Elapsed(options.window / 4);
-    drive(server.address, IN_FLIGHT, warm, Approval).await?;
+    drive(server.address, RUNS_IN_FLIGHT, warm, Approval).await?;
     let waiting = drive(server.address, 1, Until::Count(4), open()).await?;
     let run = waiting.runs.first().ok_or("no run was created")?;
     let read = get(&format!("/v1/runs/{run}"));
     let list = get("/v1/host/tandem/interrupts?status=open&limit=50");
     for _ in 0..options.windows {
-        let noop = SingleRequest::create("bench-noop");
-        noops.measure(server, options, noop).await?;
-        approvals.measure(server, options, Approval).await?;
+        let (window, few) = (options.window, RUNS_IN_FLIGHT);
+        noops.measure(server, window, few, NoopRun).await?;
+        approvals.measure(server, window, few, Approval).await?;
         let read = SingleRequest::new(read.clone(), 200);
-        reads.measure(server, options, read).await?;
+        reads.measure(server, window, IN_FLIGHT, read).await?;
         let list = SingleRequest::new(list.clone(), 200);
-        inbox.measure(server, options, list).await?;
+        inbox.measure(server, window, IN_FLIGHT, list).await?;
     }
     Ok(Approvals {
         of_noop: median_ratio(&approvals.rates, &noops.rates),
@@ -133,12 +138,13 @@ impl Repeated {
     async fn measure(
         &mut self,
         server: &Server,
-        options: &Options,
+        window: Duration,
+        in_flight: usize,
         operation: impl Operation,
     ) -> Result<(), Failure> {
         let before = server.cpu_seconds()?;
-        let window = Until::Elapsed(options.window);
-        let loaded = drive(server.address, IN_FLIGHT, window, operation).await?;
+        let window = Until::Elapsed(window);
+        let loaded = drive(server.address, in_flight, window, operation).await?;
         let used = server.cpu_seconds()? - before;
         self.rates.push(loaded.per_second());
         self.cpu_us.push(used * 1e6 / loaded.latencies.len() as f64);
@@ -159,6 +165,19 @@ fn open() -> SingleRequest {
     SingleRequest::create("bench-approval")
 }
 
+/// Created, seen completed.
+struct NoopRun;
+
+impl Operation for NoopRun {
+    async fn perform(&self, connection: &mut Connection) -> Result<Option<String>, Failure> {
+        let made = connection.exchange(&create("bench-noop")).await?;
+        made.expect(201)?;
+        let run = text_field(made.body, "runId").ok_or("no run was created")?;
+        expect_text(connection, &run, COMPLETED).await?;
+        Ok(Some(run))
+    }
+}
+
 /// Created, seen waiting, accepted, seen completed.
 struct Approval;
 
@@ -172,8 +191,7 @@ impl Operation for Approval {
         let body = r#"{"resumeValue":{"action":"accept"}}"#;
         let answer = request("POST", &path, "application/json", body);
         connection.exchange(&answer).await?.expect(200)?;
-        // Nodes have no such field.
-        expect_text(connection, &run, b"\"completedAt\":").await?;
+        expect_text(connection, &run, COMPLETED).await?;
         Ok(Some(run))
     }
 }

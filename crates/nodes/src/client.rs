@@ -1,7 +1,9 @@
 //! The guarded HTTP client: the only way out for nodes and webhooks.
 
 use crate::guard::{Rejected, UrlGuard};
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls_platform_verifier::BuilderVerifierExt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use std::time::Duration;
 /// The platform's trust store or TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client cannot be built: {0}")]
-pub struct ClientError(#[source] reqwest::Error);
+pub struct ClientError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 /// A client that resolves through the guard, follows no redirect, uses no proxy and retries
 /// nothing. It checks only the addresses of names: the caller passes every URL through
@@ -18,9 +20,8 @@ pub fn guarded_client(
     guard: Arc<UrlGuard>,
     connect_timeout: Duration,
 ) -> Result<reqwest::Client, ClientError> {
-    // An error means that a provider is already installed, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
+        .tls_backend_preconfigured(tls()?)
         .dns_resolver(Arc::new(GuardedResolver::new(guard)))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
@@ -29,7 +30,24 @@ pub fn guarded_client(
         .connect_timeout(connect_timeout)
         .user_agent(concat!("tandem/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(ClientError)
+        .map_err(|error| ClientError(error.into()))
+}
+
+/// The TLS of every client. Reading the platform's certificates takes milliseconds, so it is done once.
+fn tls() -> Result<rustls::ClientConfig, ClientError> {
+    static SHARED: Mutex<Option<rustls::ClientConfig>> = Mutex::new(None);
+    let mut shared = SHARED.lock();
+    if let Some(config) = &*shared {
+        return Ok(config.clone());
+    }
+    // An error means that a provider is already installed, which is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = rustls::ClientConfig::builder()
+        .with_platform_verifier()
+        .map_err(|error| ClientError(error.into()))?
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(shared.insert(config).clone())
 }
 
 /// Resolves a name once and gives exactly the checked addresses to the connector. There is no

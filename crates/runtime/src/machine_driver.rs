@@ -5,6 +5,7 @@
 //! configuration, may drive it.
 
 use crate::driven_machine::{CommandMeta, DrivenMachine};
+use crate::ended_machines::EndedMachines;
 use crate::runtime::Runtime;
 use crate::stream_cache::StreamCache;
 use crate::submit::SubmitError;
@@ -18,6 +19,7 @@ use tandem_store::{Commit, DueTimer, Error, Fault, Lease, OutboxEntry, TimerChan
 /// The streams of one kind of machine in this process.
 pub struct MachineDriver<M: DrivenMachine> {
     pub(crate) cache: StreamCache<M>,
+    pub(crate) ended: EndedMachines<M>,
     pub settings: M::Settings,
 }
 
@@ -26,6 +28,7 @@ impl<M: DrivenMachine> MachineDriver<M> {
     pub fn new(settings: M::Settings, cached_streams: usize, cached_bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             cache: StreamCache::new(cached_streams, cached_bytes),
+            ended: EndedMachines::default(),
             settings,
         })
     }

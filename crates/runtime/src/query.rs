@@ -188,6 +188,9 @@ impl Runtime {
 
     /// Values that are masked wherever the run is shown.
     pub async fn sensitivity(&self, run: &StoredRun) -> Result<Arc<Sensitivity>, Fault> {
+        if let Some(ended) = self.ended_run(run) {
+            return Ok(ended.sensitivity());
+        }
         let definition = self.pinned_definition(run).await?;
         let own = self.read_run_request(&run.row.run_id, |request| {
             definition.sensitivity_for(request)
@@ -226,6 +229,9 @@ impl Runtime {
         if self.is_past_retention(&stored) {
             return Ok(None);
         }
+        if let Some(ended) = self.ended_run(&stored) {
+            return Ok(Some(ended));
+        }
         if !stored.row.status.is_terminal() {
             let slot = self.inner.runs.cache.slot(&StreamId::of_run(run));
             // A running command holds the slot; a read must not wait for it.
@@ -242,6 +248,16 @@ impl Runtime {
         let folded = self.fold_with(run, definition, None).await?.machine;
         // Without an event it was purged since its row was read.
         Ok(folded.head().is_some().then_some(folded))
+    }
+
+    /// The run if it ended lately, was not purged, and has no newer event.
+    fn ended_run(&self, stored: &StoredRun) -> Option<Run> {
+        if !stored.row.status.is_terminal() || stored.tombstone.is_some() {
+            return None;
+        }
+        let stream = StreamId::of_run(&stored.row.run_id);
+        let ended = self.inner.runs.ended.get(&stream);
+        ended.filter(|run| run.head() == Some(stored.head))
     }
 
     /// The run folded from the store.

@@ -162,7 +162,9 @@ impl Runtime {
         self.store()
             .purge_run(run, &tombstone.to_string(), Some(audit))
             .await?;
-        self.inner.runs.cache.remove(&StreamId::of_run(run));
+        let stream = StreamId::of_run(run);
+        self.inner.runs.cache.remove(&stream);
+        self.inner.runs.ended.remove(&stream);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::offload::Offload;
 use crate::readiness::Readiness;
 use crate::task_leases::HeldTasks;
+use crate::timer_bell::TimerBell;
 use crate::webhooks::Webhooks;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -55,8 +56,7 @@ pub(crate) struct Inner {
     pub(crate) registry_epoch: CacheEpoch,
     pub(crate) subscription_epoch: CacheEpoch,
     pub(crate) held_tasks: HeldTasks,
-    /// Notifies that a timer was set which may be due before the one the loop sleeps for.
-    pub(crate) timer_bell: Notify,
+    pub(crate) timer_bell: TimerBell,
     /// Notifies that the clock was moved: runs may be past their retention now.
     pub(crate) retention_bell: Notify,
     /// Held while the next answer of a mock program is taken.
@@ -101,7 +101,7 @@ impl Runtime {
                 subscription_epoch: CacheEpoch::default(),
                 held_tasks: HeldTasks::default(),
                 crash: CrashPoints::default(),
-                timer_bell: Notify::new(),
+                timer_bell: TimerBell::default(),
                 retention_bell: Notify::new(),
                 programs: tokio::sync::Mutex::default(),
                 stopping: watch::Sender::new(false),

@@ -14,7 +14,7 @@ impl Runtime {
         let now = self.clock().advance(ms);
         let offset = self.clock().offset_ms().to_string();
         self.store().set(CLOCK_OFFSET, &offset).await?;
-        self.inner.timer_bell.notify_one();
+        self.inner.timer_bell.ring();
         self.inner.effects.bell.notify_one();
         self.inner.retention_bell.notify_one();
         Ok(now)
@@ -37,7 +37,7 @@ impl Runtime {
             if tokio::time::Instant::now() >= deadline {
                 return Ok(false);
             }
-            self.inner.timer_bell.notify_one();
+            self.inner.timer_bell.ring();
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -23,7 +23,7 @@ const MAX_UNDER_WAY: usize = 4 * BATCH;
 /// this time.
 const CLAIM_MS: u64 = 10_000;
 /// Poll interval when nothing is due; limits the delay after a clock jump.
-const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(30);
+const IDLE_POLL_MS: u64 = 30_000;
 
 /// Timers that are being fired.
 #[derive(Default)]
@@ -74,6 +74,7 @@ impl Runtime {
 
     /// Fires due timers and returns the time until the next one.
     async fn fire_due(&self, firing: &mut Firing) -> Result<Duration, Fault> {
+        self.inner.timer_bell.begin_read();
         let now = self.clock().now();
         let page = BATCH + firing.timers.len();
         let due = self.store().due_timers(now, page).await?;
@@ -83,10 +84,10 @@ impl Runtime {
         let due = self.claimed(firing, firing.fresh(due), now).await?;
         if due.is_empty() && firing.timers.is_empty() {
             let next = self.store().next_timer().await?;
-            let until = next.map_or(IDLE_POLL_INTERVAL, |at| {
-                Duration::from_millis(at.ms_since(self.clock().now()).max(1))
-            });
-            return Ok(until.min(IDLE_POLL_INTERVAL));
+            let now = self.clock().now();
+            let pause_ms = next.map_or(IDLE_POLL_MS, |at| at.ms_since(now).clamp(1, IDLE_POLL_MS));
+            self.inner.timer_bell.sleep_until(now.plus_ms(pause_ms));
+            return Ok(Duration::from_millis(pause_ms));
         }
         for timer in due {
             let runtime = self.clone();

@@ -254,9 +254,12 @@ impl<M: DrivenMachine> Part<M> {
             inner.bell.ring(&stream, last.seq);
         }
         M::announce(runtime, &decision, self.created);
-        let sets_timer = |timer: &TimerRequest<_>| matches!(timer, TimerRequest::Set { .. });
-        if decision.timers.iter().any(sets_timer) {
-            inner.timer_bell.notify_one();
+        let set = decision.timers.iter().filter_map(|timer| match timer {
+            TimerRequest::Set { due, .. } => Some(*due),
+            TimerRequest::Clear { .. } => None,
+        });
+        if let Some(first) = set.min() {
+            inner.timer_bell.timer_set(first);
         }
         if self.has_question_changes {
             inner.bell.ring_questions();
@@ -275,13 +278,15 @@ impl<M: DrivenMachine> Part<M> {
         if self.prepared.unleased || self.is_published || has_dropped_others {
             inner.effects.bell.notify_one();
         }
-        let cache = &self.driver.cache;
-        cache.set_size(&stream, decision.after.memory_bytes());
-        let ended = decision.after.is_ended();
-        self.slot.machine = Some(decision.after);
-        if ended {
+        let (cache, bytes) = (&self.driver.cache, decision.after.memory_bytes());
+        if decision.after.is_ended() {
             cache.remove(&stream);
+            let ended = decision.after.clone();
+            self.driver.ended.insert(stream, ended, bytes);
+        } else {
+            cache.set_size(&stream, bytes);
         }
+        self.slot.machine = Some(decision.after);
     }
 }
 

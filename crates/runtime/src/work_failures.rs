@@ -165,7 +165,7 @@ impl Runtime {
             let count = Object::from_iter([("retried".to_owned(), retried.into())]);
             self.record_audit_entry(Some(tenant), "work.retry", stream.as_str(), count)
                 .await?;
-            self.inner.timer_bell.notify_one();
+            self.inner.timer_bell.ring();
             self.inner.effects.bell.notify_one();
         }
         Ok(Some(retried))

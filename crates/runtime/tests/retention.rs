@@ -5,9 +5,9 @@ use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 use tandem_record::{RunId, StreamId};
 use tandem_runtime::Retention;
-use tandem_store::{Audit, ReadLog, StoredRun};
+use tandem_store::{Audit, Maintenance, ReadLog, StoredRun};
 use tandem_testkit::test_host::{TestHost, TestHostBuilder, new_run, tenant};
-use tandem_testkit::wf;
+use tandem_testkit::{StoreConnection, wf};
 use tokio::test;
 
 const HOUR: i64 = 3600 * 1000;
@@ -65,6 +65,30 @@ async fn most_specific_retention_rule_applies() {
             assert_eq!(host.runtime.is_past_retention(&stored), expected);
         }
     }
+    host.runtime.shutdown(Duration::ZERO).await;
+}
+
+#[test(start_paused = true)]
+async fn ended_run_is_read_from_memory_until_it_is_purged() {
+    let host = host().await;
+    let run = host.create("brief", json!({})).await;
+    let row = stored(&host, &run).await;
+    let observe = async |row: &StoredRun| {
+        let shown = host.runtime.observe_stored(row.clone()).await;
+        shown.expect("the store answers").map(|shown| shown.view)
+    };
+    host.faults.set_connection(StoreConnection::Down);
+    let from_memory = observe(&row).await.expect("it is retained");
+    host.faults.set_connection(StoreConnection::Up);
+    let from_log = host.runtime.observe_at(&row, row.head).await;
+    let from_log = from_log.expect("the store answers").view;
+    assert_eq!(format!("{from_memory:?}"), format!("{from_log:?}"));
+
+    // Another process purges it.
+    let purged = host.store.purge_run(&run, "{}", None).await;
+    purged.expect("the store answers");
+    let row = stored(&host, &run).await;
+    assert!(observe(&row).await.is_none());
     host.runtime.shutdown(Duration::ZERO).await;
 }
 

@@ -58,6 +58,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Fault> {
     let tune = |connection: Connection| {
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        // Otherwise a statement with a bound limit is compiled again whenever a value changes.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
     Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
@@ -93,4 +95,29 @@ pub(crate) fn cap_size(connection: &Connection, max_bytes: Option<u64>) -> Resul
     })?;
     let pages = max_bytes.map_or(MOST, |bytes| (bytes / page).clamp(1, MOST));
     connection.pragma_update_and_check(None, "max_page_count", pages as i64, |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    #[test]
+    fn statements_are_not_compiled_again_for_other_values() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = create(&directory.path().join("tandem.db")).unwrap();
+        connection
+            .execute_batch("CREATE TABLE timers (due INTEGER PRIMARY KEY)")
+            .unwrap();
+        let sql = "SELECT due FROM timers WHERE due <= ?1 AND due < ?3 ORDER BY due LIMIT ?2";
+        for limit in [1, 128, 7] {
+            let mut due = connection.prepare_cached(sql).unwrap();
+            let found: Result<Vec<i64>> = due
+                .query_map([9, limit, 100], |row| row.get(0))
+                .unwrap()
+                .collect();
+            assert!(found.unwrap().is_empty());
+            assert_eq!(due.get_status(StatementStatus::RePrepare), 0);
+        }
+    }
 }

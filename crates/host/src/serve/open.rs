@@ -27,6 +27,7 @@ use tandem_store::SettingsStore as _;
 use tandem_store_sqlite::{Options, SqliteStore};
 use tandem_wasm::Packs;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 /// Lifetime of a printed login link.
 const LOGIN_CODE_MS: u64 = 30 * 60 * 1000;
@@ -58,13 +59,17 @@ impl ServerContext {
         let connections = settings.connections.within(raise_descriptor_limit())?;
         let listener = bind(settings.listen).await?;
         let address = listener.local_addr()?;
-        let store = Arc::new(open_store(&settings).await?);
+        let packs = packs::load(&settings)?;
+        let node_types = extensions.node_types(packs.as_deref())?;
+        let Extensions { agents, nodes } = extensions;
+        // The store is opened on another thread: reading certificates takes as long.
+        let opening = open_store(&settings)?;
+        let performer = performer(&settings, packs.as_ref(), nodes)?;
+        let store = Arc::new(opening.await??);
         let audit_signer = AuditSigner::new(
             store.clone(),
             audit_key::obtain(settings.audit_key.as_ref(), &*store).await?,
         );
-        let packs = packs::load(&settings)?;
-        let node_types = extensions.node_types(packs.as_deref())?;
         let clock = clock(&settings, &store).await?;
         let host_id = host_id::obtain(settings.host_id.as_deref(), &*store).await?;
         let keyring = Arc::new(Keyring::new(store.clone()));
@@ -76,7 +81,6 @@ impl ServerContext {
         )
         .await?;
         let clock: Arc<dyn Clock> = Arc::new(clock);
-        let Extensions { agents, nodes } = extensions;
         let agents = agents::load(&settings, agents, store.clone(), Arc::clone(&clock)).await?;
         let config = RuntimeConfig {
             conversations: agents.as_ref().map(|agents| agents.conversations.clone()),
@@ -94,10 +98,7 @@ impl ServerContext {
             max_effects: settings.calls.max,
             max_calls_per_tenant: settings.calls.per_tenant,
             max_calls_per_target: settings.calls.per_target,
-            ..RuntimeConfig::new(
-                store.clone(),
-                Arc::new(performer(&settings, packs.as_ref(), nodes)?),
-            )
+            ..RuntimeConfig::new(store.clone(), Arc::new(performer))
         };
         let runtime = Runtime::start(config).await.map_err(store_open_failure)?;
         let opened = Self {
@@ -142,7 +143,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
+fn open_store(settings: &Settings) -> Result<JoinHandle<Result<SqliteStore, Failure>>, Failure> {
     let path = settings.store.clone();
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         private::create_dir_all(dir).map_err(|error| {
@@ -156,8 +157,9 @@ async fn open_store(settings: &Settings) -> anyhow::Result<SqliteStore> {
         })?;
     }
     // Opening checks and migrates the file, which may take long.
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(path, Options::default()));
-    Ok(opened.await?.map_err(store_open_failure)?)
+    Ok(tokio::task::spawn_blocking(move || {
+        SqliteStore::open(path, Options::default()).map_err(store_open_failure)
+    }))
 }
 
 /// Converts a store fault; its message already says what to do.
