@@ -108,6 +108,12 @@ impl Server {
         Self::serving_agent(id, "agent.ts", code, env)
     }
 
+    /// The same, with the test seams.
+    pub(crate) fn with_agent_and_seams(id: &str, file: &str, content: &str) -> Self {
+        let env = vec![("TANDEM_TEST_SEAMS", "true".to_owned())];
+        Self::serving_agent(id, file, content, env)
+    }
+
     fn serving_agent(
         id: &str,
         file: &str,
