@@ -240,3 +240,32 @@ fn user_leaves_for_a_person_without_a_flow() {
     );
     assert_eq!(open_questions(&server).len(), 0);
 }
+
+/// An ended conversation is gone when its retention is over; another begins anew.
+#[test]
+fn ended_conversation_is_purged_after_its_retention() {
+    let server = desk();
+    let session = send(&server, "u1", "hi")["sessionId"].clone();
+    let path = format!("{HOST}/sessions/{}", session.as_str().expect("an id"));
+    ok(&server.post(&format!("{path}/end"), &[], "{}"));
+    advance(&server, 1_800);
+    assert!(ok(&server.get(&path))["endedAt"].is_string());
+    advance(&server, 3_600);
+    for read in ["", "/messages", "/events?after=-1", "/kv"] {
+        assert_eq!(
+            read_status(&server, &format!("{path}{read}")),
+            404,
+            "{read}"
+        );
+    }
+    server.eventually("the session is purged", || {
+        let listed = ok(&server.get(&format!("{HOST}/sessions")));
+        listed["sessions"].as_array().is_some_and(Vec::is_empty)
+    });
+    let again = send(&server, "u1", "hi again");
+    assert_ne!(again["sessionId"], session);
+}
+
+fn read_status(server: &Server, path: &str) -> u16 {
+    read(&server.get(path)).0
+}

@@ -1,4 +1,4 @@
-//! How long ended runs keep their log. A run is unreadable as soon as its retention is over; its
+//! How long ended runs keep their log (conversations: `conversation/session_retention.rs`). A run is unreadable as soon as its retention is over; its
 //! rows are removed in small batches later. The row in the listing stays, with the memory origin
 //! that readers of shared memory still need and the hash of the purged log. The audit log has this
 //! hash too.
@@ -7,21 +7,20 @@
 //! ended. A scan stops at the first run that is too young and continues there later. So a rule that
 //! keeps many runs for long costs only its first scan.
 
+use crate::conversation::SessionPurgeCursors;
 use crate::runtime::Runtime;
 use crate::task_leases::HostTask;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tandem_record::{
-    Actor, Object, RunId, RunRequest, Seq, StreamId, TenantId, Timestamp, WorkflowId,
-};
+use tandem_record::{Actor, Object, RunRequest, Seq, StreamId, TenantId, Timestamp, WorkflowId};
 use tandem_store::{
     AuditDraft, Fault, ListedRun, PageLimit, RunPosition, RunRow, StorageUsage, StoredRun,
 };
 
 /// Runs handled before other writers get a turn.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 const PURGE_INTERVAL: Duration = Duration::from_secs(60);
 /// Events hashed at once.
 const PAGE: PageLimit = PageLimit {
@@ -48,6 +47,17 @@ impl Retention {
         *configured
             .or_else(|| self.tenants.get(tenant))
             .unwrap_or(&self.default_ms)
+    }
+
+    /// Of ended conversations, which belong to no workflow.
+    pub fn of_sessions(&self, tenant: &TenantId) -> u64 {
+        *self.tenants.get(tenant).unwrap_or(&self.default_ms)
+    }
+
+    /// The retention periods of conversations.
+    pub(crate) fn session_lengths(&self) -> BTreeSet<u64> {
+        let configured = self.tenants.values();
+        configured.chain([&self.default_ms]).copied().collect()
     }
 
     fn lengths(&self) -> BTreeSet<u64> {
@@ -82,8 +92,8 @@ impl Runtime {
         stored.tombstone.is_some() || row.ended_at.is_some_and(old)
     }
 
-    /// Runs with this retention that ended before this time are past it.
-    fn retained_since(&self, retention_ms: u64) -> Timestamp {
+    /// What ended before this time is past this retention.
+    pub(crate) fn retained_since(&self, retention_ms: u64) -> Timestamp {
         let retention_ms = i64::try_from(retention_ms).unwrap_or(i64::MAX);
         Timestamp(self.clock().now().0.saturating_sub(retention_ms))
     }
@@ -103,20 +113,25 @@ impl Runtime {
 
     pub(crate) async fn purge_old_runs(self) {
         let mut cursors = PurgeCursors::new();
+        let mut session_cursors = SessionPurgeCursors::new();
         let mut rounds = 0;
         loop {
             tokio::select! {
                 biased;
                 () = self.stopped() => return,
-                () = self.inner.retention_bell.notified() => cursors.clear(),
+                () = self.inner.retention_bell.notified() => rounds = ROUNDS_PER_RESCAN,
                 () = tokio::time::sleep(PURGE_INTERVAL) => rounds += 1,
             }
             if rounds >= ROUNDS_PER_RESCAN {
                 rounds = 0;
                 cursors.clear();
+                session_cursors.clear();
             }
             if let Err(fault) = self.purge_expired_runs(&mut cursors).await {
                 tracing::warn!(%fault, "cannot purge logs of old runs");
+            }
+            if let Err(fault) = self.purge_expired_sessions(&mut session_cursors).await {
+                tracing::warn!(%fault, "cannot purge old conversations");
             }
         }
     }
@@ -146,7 +161,7 @@ impl Runtime {
         let run = &row.run_id;
         let request = self.first_request(run).await?;
         let memory = request.as_ref().map(RunRequest::memory_origin);
-        let (events, sha256) = self.log_digest(run).await?;
+        let (events, sha256) = self.log_digest(&StreamId::of_run(run)).await?;
         let now = self.clock().now();
         let log = json!({"events": events, "sha256": sha256});
         let tombstone = json!({"memory": memory, "buriedAt": now, "log": log});
@@ -170,12 +185,11 @@ impl Runtime {
 
     /// Number of events of a log, and the SHA-256 over one line per event: sequence, time in
     /// milliseconds and stored text, separated by tabs, each line with its line end.
-    async fn log_digest(&self, run: &RunId) -> Result<(u64, String), Fault> {
-        let stream = StreamId::of_run(run);
+    pub(crate) async fn log_digest(&self, stream: &StreamId) -> Result<(u64, String), Fault> {
         let (mut hash, mut count) = (Sha256::new(), 0);
         let mut after: Option<Seq> = None;
         loop {
-            let slice = self.store().event_page(&stream, after, PAGE).await?;
+            let slice = self.store().event_page(stream, after, PAGE).await?;
             for event in &slice.events {
                 let line = format!("{}\t{}\t{}\n", event.seq.0, event.at.0, event.body);
                 hash.update(line.as_bytes());

@@ -108,9 +108,12 @@ impl Server {
         Self::serving_agent(id, "agent.ts", code, env)
     }
 
-    /// The same, with the test seams.
+    /// Serves `hello` and one agent, with the test seams. Ended runs and conversations are kept for an hour.
     pub(crate) fn with_agent_and_seams(id: &str, file: &str, content: &str) -> Self {
-        let env = vec![("TANDEM_TEST_SEAMS", "true".to_owned())];
+        let env = vec![
+            ("TANDEM_TEST_SEAMS", "true".to_owned()),
+            ("TANDEM_RETENTION_SECONDS", "3600".to_owned()),
+        ];
         Self::serving_agent(id, file, content, env)
     }
 
@@ -269,6 +272,18 @@ impl Server {
                 [] => assert!(began.elapsed() < TIMEOUT, "no {status} run of {workflow}"),
                 several => panic!("several runs: {several:?}"),
             }
+        }
+    }
+
+    /// Asks again until it is so.
+    pub(crate) fn eventually(&self, what: &str, is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(
+                began.elapsed() < TIMEOUT,
+                "not seen: {what}\n{}",
+                self.log()
+            );
         }
     }
 

@@ -49,7 +49,8 @@ impl Runtime {
         };
         let stream = StreamId::of_session(session);
         let machine = self.read_machine(&conversations.sessions, &stream).await?;
-        Ok(machine.as_ref().and_then(SessionMachine::session).cloned())
+        let session = machine.as_ref().and_then(SessionMachine::session).cloned();
+        Ok(session.filter(|session| !self.is_session_past_retention(session)))
     }
 
     /// Events of a session after a sequence, up to the limit.
