@@ -4,7 +4,8 @@
 //! same data on the same disk: minimal group commits, a single fsynced commit, and an HTTP server
 //! that only replies. The client runs on one thread and shares the cores with the server.
 //!
-//! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--only cost] [--fsync-ms N]`
+//! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--only cost]
+//! [--only conversations] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -25,6 +26,7 @@ use load::{Latency, median};
 use options::{Only, Options};
 use report::{Report, Target, percent};
 use scenario::agents::Agents;
+use scenario::conversations::Conversations;
 use scenario::cost::Cost;
 use scenario::neighbour::Neighbour;
 use scenario::past::Past;
@@ -73,6 +75,16 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         let (_, commits, noop) = noop_runs(&server, options).await?;
         server.stop().await?;
         report_creates(&mut report, &commits, &noop);
+        report.print();
+        return Ok(());
+    }
+    if options.only == Some(Only::Conversations) {
+        let directory = options.directory()?;
+        let server = Server::start(&options.binary, directory.path()).await?;
+        let (_, commits, _) = noop_runs(&server, options).await?;
+        server.stop().await?;
+        let measured = scenario::conversations::measure(options).await?;
+        report_conversations(&mut report, &measured, &commits);
         report.print();
         return Ok(());
     }
@@ -128,6 +140,7 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     let cost = scenario::cost::measure(options).await?;
     let neighbour = neighbour(options).await?;
     let past = scenario::past::measure(options).await?;
+    let conversations = scenario::conversations::measure(options).await?;
 
     report.row(
         "three-node runs, 16 in flight",
@@ -170,8 +183,48 @@ async fn measure(options: &Options) -> Result<(), Failure> {
     report_neighbour(&mut report, &neighbour);
     report_agents(&mut report, &agents);
     report_past(&mut report, &past);
+    report_conversations(&mut report, &conversations, &commits);
     report.print();
     Ok(())
+}
+
+fn report_conversations(report: &mut Report, talk: &Conversations, commits: &Commits) {
+    report
+        .row(
+            "a turn of a flow: commits, the text's delivery included",
+            format!("{:.2} commits", talk.commits),
+        )
+        .check(Target::Below(3.01, "commits"), talk.commits);
+    report
+        .row("  processor time", format!("{:.2} ms a turn", talk.cpu_ms))
+        .check(Target::Below(1.0, "ms"), talk.cpu_ms);
+    report.row("  p50, p99 (one at a time)", talk.alone.to_string());
+    let bare = median(commits.grouped.clone());
+    report
+        .row(
+            "16 conversations at once",
+            format!("{:.0} turns/s", talk.at_once_per_second),
+        )
+        .check(
+            Target::AtLeast(0.3, "× bare commits, as many commits"),
+            talk.at_once_per_second * talk.commits / bare,
+        );
+    report.row(
+        format!("{} users at once, each turn in order", talk.users),
+        talk.users_latency.to_string(),
+    );
+    report
+        .row(
+            format!("a turn of a flow rebuilt from {} effects", talk.journal),
+            talk.rebuilt.to_string(),
+        )
+        .check(Target::Below(20.0, "ms (p50)"), talk.rebuilt.p50_ms);
+    report
+        .row(
+            format!("{} paused sessions: resident", talk.paused),
+            format!("{:.0} MB", talk.paused_mb),
+        )
+        .check(Target::Below(200.0, "MB"), talk.paused_mb);
 }
 
 async fn neighbour(options: &Options) -> Result<Neighbour, Failure> {

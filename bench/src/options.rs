@@ -33,6 +33,8 @@ pub(crate) enum Only {
     /// Every goal for the cost of a request: approvals, small reads, a page of events, memory after many
     /// runs, and creates beside bare commits.
     Cost,
+    /// Conversations with flows.
+    Conversations,
 }
 
 impl Options {
@@ -49,7 +51,10 @@ impl Options {
                     Some("past") => only = Some(Only::Past),
                     Some("neighbour") => only = Some(Only::Neighbour),
                     Some("cost") => only = Some(Only::Cost),
-                    _ => return Err("--only runs, past, neighbour or cost".into()),
+                    Some("conversations") => only = Some(Only::Conversations),
+                    _ => {
+                        return Err("--only runs, past, neighbour, cost or conversations".into());
+                    }
                 },
                 "--binary" => binary = rest.next().ok_or("--binary PATH")?.into(),
                 "--directory" => disk = rest.next().map(PathBuf::from),

@@ -19,6 +19,24 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(binary: &Path, directory: &Path) -> Result<Self, Failure> {
+        Self::start_command(Command::new(binary), directory).await
+    }
+
+    /// With the agents in `agents`. A cold server keeps no flow in memory between turns.
+    pub(crate) async fn start_with_agents(
+        binary: &Path,
+        directory: &Path,
+        is_cold: bool,
+    ) -> Result<Self, Failure> {
+        let mut command = Command::new(binary);
+        command.env("TANDEM_AGENTS", directory.join("agents"));
+        if is_cold {
+            command.env("TANDEM_TEST_COLD", "1");
+        }
+        Self::start_command(command, directory).await
+    }
+
+    async fn start_command(mut command: Command, directory: &Path) -> Result<Self, Failure> {
         workflows::write(&directory.join("workflows"))?;
         let address = free_address()?;
         let log = File::options()
@@ -26,7 +44,7 @@ impl Server {
             .append(true)
             .open(directory.join("serve.log"))?;
         let began = Instant::now();
-        let child = Command::new(binary)
+        let child = command
             .args(["serve", "--listen", &address.to_string()])
             .arg("--store")
             .arg(format!("sqlite:{}", directory.join("tandem.db").display()))

@@ -126,7 +126,7 @@ async fn settled(server: &Server, live: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn counter(server: &Server, name: &str) -> Result<f64, Failure> {
+pub(crate) async fn counter(server: &Server, name: &str) -> Result<f64, Failure> {
     let mut connection = Connection::open(server.address).await?;
     let reply = connection.exchange(&get("/metrics")).await?;
     let text = std::str::from_utf8(reply.body)?;

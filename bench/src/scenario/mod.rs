@@ -1,6 +1,7 @@
 //! Load scenarios, one file each.
 
 pub(crate) mod agents;
+pub(crate) mod conversations;
 pub(crate) mod cost;
 pub(crate) mod neighbour;
 pub(crate) mod past;
