@@ -128,6 +128,12 @@ impl App {
         if answer.acting_for.is_some() {
             return Err(AppError::invalid("/actingFor", "a link acts for nobody"));
         }
+        // Conversations ask authenticated people only (Z-203).
+        let is_of_flow = linked.row.run().is_some_and(|run| run.is_flow_run());
+        if is_of_flow || linked.row.stream.session().is_some() {
+            let why = Denial::LinkTooWeak;
+            return Err(AppError::MayNotDecide { by: None, why });
+        }
         let of = linked.partition();
         let (run, node) = run_and_node(&linked.row)?;
         let proposal = ProposedAnswer {

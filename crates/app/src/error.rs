@@ -81,6 +81,9 @@ pub enum AppError {
     /// Only the runtime ends this wait.
     #[error("nobody can answer this from outside")]
     NotAnswerable,
+    /// The run of a flow, which only its conversation changes.
+    #[error("the run belongs to a conversation")]
+    FlowRun,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -256,6 +259,7 @@ impl AppError {
             },
             SubmitError::Denied { by, why } => Self::MayNotDecide { by, why },
             SubmitError::ArtifactChanged { digest } => Self::ArtifactChanged { digest },
+            SubmitError::FlowRun => Self::FlowRun,
             // Only the runtime itself submits results of effects.
             SubmitError::LeaseLost => Fault::retryable("contended", error.to_string()).into(),
             SubmitError::Fault(fault) => Self::Fault(fault),

@@ -23,6 +23,7 @@ export default createAgent({
     roles: { boss: ['hitl.escalation.view', 'hitl.escalation.resolve', 'flow.manage', 'command.vip', 'command.answer_for_user'] },
   },
   hitl: { humanKeyword: 'human' },
+  tools: [{ name: 'pay', kind: 'record', returns: { ok: true }, idempotent: false }],
   commands: {
     vip: { description: 'Marks a user', access: 'admin', handler: async (ctx, args) => {
       await ctx.session.kv.set('vip', ctx.actor.id);
@@ -37,6 +38,14 @@ export default createAgent({
     asks: async function* () {
       const name = yield { type: 'ask', key: 'name', text: 'Name?', reminders: [{ afterSeconds: 60, text: 'Still there?' }] };
       yield { type: 'say', text: 'Hello ' + name };
+    },
+    once: async function* () {
+      try {
+        yield { type: 'tool', name: 'pay', args: {} };
+        yield { type: 'say', text: 'paid' };
+      } catch (e) {
+        yield { type: 'say', text: e.code };
+      }
     },
     works: async function* () {
       const done = yield { type: 'workflow.run', workflowId: 'gate', input: {}, wait: true };
@@ -268,4 +277,88 @@ fn ended_conversation_is_purged_after_its_retention() {
 
 fn read_status(server: &Server, path: &str) -> u16 {
     read(&server.get(path)).0
+}
+
+/// §10.1: a flow run is cancelled like any run, by the right to manage flows. It cannot be paused, resumed or
+/// forked, and nothing but its conversation changes it.
+#[test]
+fn flow_run_is_cancelled_through_its_conversation() {
+    let server = desk();
+    let session = send(&server, "u1", "start asks")["sessionId"].clone();
+    let session = format!("{HOST}/sessions/{}", session.as_str().expect("an id"));
+    let flow = ok(&server.get(&session))["flow"].clone();
+    let run = flow["flowRunId"].as_str().expect("a run").to_owned();
+    for refused in [":pause", ":resume", ":fork"] {
+        let path = format!("/v1/runs/{run}{refused}");
+        let body = if refused == ":fork" {
+            r#"{"mode":"replay"}"#
+        } else {
+            "{}"
+        };
+        let (status, problem) = read(&server.post(&path, &[BOSS], body));
+        assert_eq!(
+            (status, &problem["error"]),
+            (409, &json!("conflict")),
+            "{refused}"
+        );
+    }
+    let cancel = format!("/v1/runs/{run}/cancel");
+    assert_eq!(read(&server.post(&cancel, &[], "{}")).0, 401, "nobody");
+    let cancelled = ok(&server.post(&cancel, &[BOSS], "{}"));
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(ok(&server.get(&session))["flow"], Value::Null);
+    assert_eq!(
+        ok(&server.get(&format!("/v1/runs/{run}")))["status"],
+        "cancelled"
+    );
+    assert_eq!(texts(&send(&server, "u1", "hello")), ["model speaks"]);
+    let again = ok(&server.post(&cancel, &[BOSS], "{}"));
+    assert_eq!(again["alreadyTerminal"], true);
+}
+
+/// Z-59: a call that must not be repeated is not repeated after a crash; the flow is told.
+#[test]
+fn interrupted_call_of_a_tool_that_must_not_be_repeated_has_an_unknown_outcome() {
+    let mut server = desk();
+    let crash = json!({"point": "after_tool_call"}).to_string();
+    ok(&server.post(&format!("{HOST}/test/crash"), &[], &crash));
+    let message = json!({"messageId": "m-1", "from": "u1", "body": "start once"});
+    let path = format!("{HOST}/agents/desk/inbound?wait=true");
+    server.try_post(&path, &message.to_string());
+    server.wait_for_crash();
+    server.start_again();
+    assert_eq!(delivered(&server, "u1"), ["outcome_unknown"]);
+    let calls = ok(&server.get(&format!("{HOST}/test/tools/desk")));
+    assert_eq!(calls["calls"].as_array().map(Vec::len), Some(1));
+}
+
+/// Z-203: links of conversations show, and do not decide. A decided question says so by the route of runs too.
+#[test]
+fn question_of_a_flow_is_not_decided_by_a_link() {
+    let server = desk();
+    send(&server, "u1", "start asks");
+    let [question] = &open_questions(&server)[..] else {
+        panic!("one question is open");
+    };
+    let run = question["runId"].as_str().expect("a run").to_owned();
+    let snapshot = ok(&server.get(&format!("/v1/runs/{run}")));
+    let token = snapshot["interrupt"]["interruptToken"]
+        .as_str()
+        .expect("a token");
+    let value = json!({"resumeValue": {"answers": {"name": "Eve"}}}).to_string();
+    let (status, problem) = read(&server.post(&format!("/v1/interrupts/{token}"), &[], &value));
+    assert_eq!(
+        (status, &problem["error"]),
+        (403, &json!("auth_elevation_required"))
+    );
+    let wrong = json!({"answers": {"name": 5}});
+    assert_eq!(resolve(&server, question, &wrong).0, 400, "not a text");
+    assert_eq!(texts(&send(&server, "u1", "Ada")), ["Hello Ada"]);
+    let node = question["nodeId"].as_str().expect("a node");
+    let path = format!("/v1/runs/{run}/interrupts/{node}");
+    let (status, problem) = read(&server.post(&path, &[BOSS], &value));
+    assert_eq!(
+        (status, &problem["error"]),
+        (409, &json!("interrupt_already_resolved"))
+    );
 }

@@ -40,7 +40,13 @@ impl Runtime {
             let hopeless = !fault.retryable || (!fault.is_store_wide() && tries >= QUICK_TRIES);
             if hopeless || self.is_stopping() {
                 return self
-                    .record_effect_failure(&effect.id, &work.lease, name, work.failures, &fault)
+                    .record_effect_failure(
+                        &effect.id,
+                        &work.lease,
+                        name,
+                        work.past.failures,
+                        &fault,
+                    )
                     .await;
             }
             tokio::time::sleep(Duration::from_millis(backoff)).await;

@@ -3,7 +3,7 @@
 
 use crate::config::RuntimeConfig;
 use crate::driven_machine::DrivenMachine;
-use crate::leases::{LeasedEffect, Running};
+use crate::leases::{LeasedEffect, PastAttempts, Running};
 use crate::machine_driver::MachineDriver;
 use crate::runtime::Runtime;
 use crate::worker_slots::{Quota, WorkerSlot, WorkerSlots};
@@ -186,7 +186,8 @@ pub(crate) fn entry<M: DrivenMachine>(
         lane: place.lane,
         order_key: place.order_key,
         available_at,
-        attempts: 0,
+        // The committing process attempts it at once if it has the lease.
+        attempts: u32::from(lease.is_some()),
         failures: 0,
         lease,
     }
@@ -200,11 +201,11 @@ impl Runtime {
         leased: Vec<(Effect<M::EffectKind>, WorkerSlot, Lease)>,
     ) {
         for (effect, slot, lease) in leased {
-            self.spawn_effect(driver, stream.clone(), effect, slot, lease, 0);
+            let first = PastAttempts::default();
+            self.spawn_effect(driver, stream.clone(), effect, slot, lease, first);
         }
     }
 
-    /// `failures` counts earlier failures.
     pub(crate) fn spawn_effect<M: DrivenMachine>(
         &self,
         driver: &Arc<MachineDriver<M>>,
@@ -212,14 +213,14 @@ impl Runtime {
         effect: Effect<M::EffectKind>,
         slot: WorkerSlot,
         lease: Lease,
-        failures: u32,
+        past: PastAttempts,
     ) {
         let (runtime, driver) = (self.clone(), Arc::clone(driver));
         let work = LeasedEffect {
             stream,
             lane: slot.lane.clone(),
             lease: lease.id.clone(),
-            failures,
+            past,
             effect,
         };
         let assignment = WorkAssignment {
@@ -227,7 +228,7 @@ impl Runtime {
             kind: M::effect_name(&work.effect.kind),
             slot,
             lease,
-            failures,
+            failures: past.failures,
         };
         self.spawn_worker(assignment, async move {
             runtime.run_effect(&driver, work).await;

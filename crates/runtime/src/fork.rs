@@ -55,6 +55,9 @@ impl Runtime {
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<RunId, SubmitError> {
         let source_run = &source.row.run_id;
+        if source_run.is_flow_run() {
+            return Err(SubmitError::FlowRun);
+        }
         let from_seq = fork_request.from_seq;
         if from_seq > source.head {
             let last = source.head;

@@ -46,7 +46,14 @@ pub struct LeasedEffect<K = EffectKind> {
     pub effect: Effect<K>,
     pub(crate) lane: Lane,
     pub(crate) lease: LeaseId,
-    /// Earlier failures.
+    pub(crate) past: PastAttempts,
+}
+
+/// What is known of earlier attempts at an effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PastAttempts {
+    /// Earlier leases. Whoever had one may have begun, and not come to record the result.
+    pub(crate) leases: u32,
     pub(crate) failures: u32,
 }
 

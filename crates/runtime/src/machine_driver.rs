@@ -6,6 +6,7 @@
 
 use crate::driven_machine::{CommandMeta, DrivenMachine};
 use crate::ended_machines::EndedMachines;
+use crate::leases::PastAttempts;
 use crate::runtime::Runtime;
 use crate::stream_cache::StreamCache;
 use crate::submit::SubmitError;
@@ -145,7 +146,11 @@ impl<M: DrivenMachine> StreamDriver for MachineDriver<M> {
     ) {
         match serde_json::from_str::<Effect<M::EffectKind>>(&entry.body) {
             Ok(effect) => {
-                runtime.spawn_effect(&self, entry.stream, effect, slot, lease, entry.failures);
+                let past = PastAttempts {
+                    leases: entry.attempts.saturating_sub(1),
+                    failures: entry.failures,
+                };
+                runtime.spawn_effect(&self, entry.stream, effect, slot, lease, past);
             }
             Err(error) => {
                 let fault = Fault::permanent("corrupt", format!("it cannot be read: {error}"));

@@ -72,6 +72,9 @@ pub enum SubmitError {
     /// The question shows something else than what its decider saw.
     #[error("the question has changed since it was shown")]
     ArtifactChanged { digest: String },
+    /// The run is that of a flow: only its conversation changes it.
+    #[error("the run belongs to a conversation")]
+    FlowRun,
     /// Another process performs the effect whose result was submitted.
     #[error("the lease of the effect is lost")]
     LeaseLost,
@@ -181,6 +184,9 @@ impl Runtime {
         make_command: &CommandFn<'_>,
         idempotency: Option<IdempotencyRequest>,
     ) -> Result<Reply, SubmitError> {
+        if run.is_flow_run() {
+            return Err(SubmitError::FlowRun);
+        }
         let stream = StreamId::of_run(run);
         let visible_command = |current: &Run| {
             let owner = Partition::from(&current.request().owner);

@@ -35,6 +35,14 @@ impl Problem {
         problem.with("reason", json!(denial))
     }
 
+    pub(super) fn flow_run() -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "conflict",
+            "This run belongs to a conversation, which alone changes it. It can be cancelled, and read like any run.",
+        )
+    }
+
     pub(super) fn not_answerable() -> Self {
         Self::new(
             StatusCode::CONFLICT,

@@ -203,6 +203,7 @@ impl From<AppError> for Problem {
             AppError::AdminDenied(denial) => Self::admin_denied(denial),
             AppError::SessionRefused(refusal) => refusal.into(),
             AppError::NotAnswerable => Self::not_answerable(),
+            AppError::FlowRun => Self::flow_run(),
             AppError::Fault(fault) => fault.into(),
         }
     }

@@ -1,5 +1,6 @@
 //! Cancelling, pausing and resuming one run.
 
+use super::conversation::admin_call;
 use crate::api::SharedState;
 use crate::body::{present, present_enum};
 use crate::caller::{Caller, RunsCancel};
@@ -8,6 +9,7 @@ use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
@@ -45,6 +47,7 @@ pub(super) async fn cancel(
     State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
     PathParams(run): PathParams<String>,
+    headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&api, &caller).await? {
@@ -53,6 +56,13 @@ pub(super) async fn cancel(
     };
     let ReasonRequest { reason } = request.optional_json()?;
     let run = RunId::from(run);
+    if run.is_flow_run() {
+        let call = admin_call(&caller, &headers);
+        return respond(ticket, render_cancelled, |idempotency| {
+            api.app.cancel_flow_run(&call, run, idempotency)
+        })
+        .await;
+    }
     respond(ticket, render_cancelled, |idempotency| {
         api.app.cancel_run(&caller, run, reason, idempotency)
     })

@@ -61,11 +61,11 @@ impl App {
                 }));
             }
         };
-        let open = self.flow_run(&run).await?.open_questions();
-        let at_node = open.into_iter().find(|open| open.node == node);
-        let at_node = at_node.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
+        // Nodes are named after steps, and questions after their steps: also a closed one is found.
+        let step = node.as_str().strip_prefix('s');
+        let step = step.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
         Ok(Some(ConversationQuestion {
-            interrupt: at_node.interrupt.id,
+            interrupt: InterruptId::from(format!("{run}:{step}")),
             asked_by: Asker::Flow(run, node),
         }))
     }

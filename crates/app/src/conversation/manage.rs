@@ -5,6 +5,7 @@ use super::escalations::EscalationFound;
 use super::rights::{AdminCall, PrivilegedAction};
 use super::submit_error;
 use crate::app::App;
+use crate::control::CancelledRun;
 use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use serde_json::Value;
@@ -217,6 +218,42 @@ impl App {
             .await?;
         let changed = self.find_session(call.caller, &session).await?;
         self.complete(idempotency, changed.view()).await
+    }
+
+    /// Cancels the run of a flow: its conversation ends the flow.
+    pub async fn cancel_flow_run(
+        &self,
+        call: &AdminCall<'_>,
+        run: RunId,
+        idempotency: Idempotency<CancelledRun>,
+    ) -> Result<Completion<CancelledRun>, AppError> {
+        call.caller.require_scope(Scope::RunsCancel)?;
+        self.find_run(call.caller, &run).await?;
+        let flow_run = self.runtime().read_flow_run(&run).await?;
+        let flow_run = flow_run.ok_or(AppError::NotFound(ResourceKind::Run))?;
+        let already_terminal = flow_run.ended_at().is_some();
+        let session = flow_run.start().and_then(|start| start.session_id.clone());
+        if let Some(session) = session.filter(|_| !already_terminal) {
+            let current = self.find_session(call.caller, &session).await?;
+            let is_active = current.flow().is_some_and(|flow| *flow.run_id() == run);
+            let request = match is_active {
+                true => AdminRequest::AbortFlow,
+                false => AdminRequest::SettleDivergence {
+                    run: run.clone(),
+                    action: DivergenceAction::Abort,
+                },
+            };
+            self.act_and_wait(call, MANAGE_FLOWS, &session, request)
+                .await?;
+        }
+        let ended = self.runtime().read_flow_run(&run).await?;
+        let status = ended.map_or(flow_run.status(), |ended| ended.status());
+        let cancelled = CancelledRun {
+            run,
+            status,
+            already_terminal,
+        };
+        self.complete(idempotency, cancelled).await
     }
 
     /// Checks a right, acts, and waits for the turn that follows.

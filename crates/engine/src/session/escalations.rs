@@ -7,9 +7,9 @@ use super::state::ChatSession;
 use super::turn::Next;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    CandidateOrigin, ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution,
-    EscalationStatus, EscalationVote, FlowPause, FlowRef, ResumedBy, SessionEventBody as Body,
-    SessionReply, TurnCause,
+    ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution, EscalationStatus,
+    EscalationVote, FlowPause, FlowRef, ResumedBy, SessionEventBody as Body, SessionReply,
+    TurnCause,
 };
 use tandem_record::{EscalationId, InterruptId, RunId};
 
@@ -62,7 +62,8 @@ impl Draft<'_> {
             },
         );
         if !self.queue_delivery(&escalation.id) && escalation.flow_run_id.is_none() {
-            self.tell_user(decision.message.as_deref());
+            // Nobody waited for it; the agent answers again what was kept meanwhile.
+            self.replay_queue();
         }
         Ok(self.escalation_reply(&escalation.id))
     }
@@ -106,17 +107,6 @@ impl Draft<'_> {
             },
         );
         Ok(escalation.votes.len() as u32 + 1 < escalation.required_approvals)
-    }
-
-    /// Nobody waited for the decision but the user: they get the person's words, and an agent that
-    /// answers again what was kept meanwhile.
-    fn tell_user(&mut self, message: Option<&str>) {
-        if let Some(text) = message.filter(|text| !text.trim().is_empty()) {
-            let candidate = super::respond::plain(text, CandidateOrigin::Say);
-            let (to, author) = (self.session.start.address.clone(), self.human_author());
-            self.queue_text(&to, candidate, author);
-        }
-        self.replay_queue();
     }
 
     fn addressed_escalation(

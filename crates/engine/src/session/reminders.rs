@@ -4,12 +4,14 @@ use super::decide::SessionRefusal;
 use super::draft::Draft;
 use super::lifetime::reminder_of;
 use super::turn::Next;
+use crate::flow::AuthorSchema;
 use serde_json::Value;
 use tandem_record::InterruptId;
 use tandem_record::conversation::{
     CandidateOrigin, ConfirmOutcome, FlowPause, SessionEventBody as Body, SessionReply,
     SessionTimer, TurnCause,
 };
+use tandem_schema::{MAX_WORK, Meter};
 
 impl Draft<'_> {
     pub(super) fn queue_reminder(&mut self, timer: &SessionTimer) {
@@ -62,6 +64,7 @@ impl Draft<'_> {
         if !is_open || !is_user_question {
             return Err(SessionRefusal::QuestionClosed);
         }
+        self.check_answer(&value)?;
         self.emit(Body::TurnQueued {
             cause: TurnCause::Answered {
                 interrupt: interrupt.clone(),
@@ -70,6 +73,30 @@ impl Draft<'_> {
         });
         let turn = self.session.last_turn;
         Ok(SessionReply::Accepted { turn })
+    }
+
+    /// Whether an answer given for the user fits the question. A schema that is code is not looked at.
+    fn check_answer(&self, value: &Value) -> Result<(), SessionRefusal> {
+        let invalid = |why: &str| Err(SessionRefusal::InvalidInput(why.to_owned()));
+        let Some(confirm) = self.current_confirm() else {
+            return match value.is_string() {
+                true => Ok(()),
+                false => invalid("the answer to this question is a text"),
+            };
+        };
+        let Some(source) = &confirm.response_schema else {
+            return match value.is_boolean() {
+                true => Ok(()),
+                false => invalid("the answer to this question is true or false"),
+            };
+        };
+        let schema = AuthorSchema::compile(source);
+        let errors = schema.map(|schema| schema.errors(value, &Meter::with_limit(MAX_WORK)));
+        match errors {
+            Ok(errors) if errors.is_empty() => Ok(()),
+            Ok(errors) => invalid(&errors.join("; ")),
+            Err(_) => invalid("the schema of the question cannot be read"),
+        }
     }
 
     pub(super) fn answer_for_user(&mut self, interrupt: &InterruptId, value: Value) -> Next {

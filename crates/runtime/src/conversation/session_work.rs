@@ -7,11 +7,11 @@ use crate::machine_driver::MachineDriver;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::session::ChatSession;
-use tandem_record::EffectId;
 use tandem_record::conversation::{
-    CodeError, EscalationRecord, EscalationStatus, OpenEscalation, SendRequest, SessionCommand,
-    SessionWork, WorkOutcome,
+    CodeError, CodeOutcome, EscalationRecord, EscalationStatus, OpenEscalation, SendRequest,
+    SessionCommand, SessionWork, WorkOutcome,
 };
+use tandem_record::{AgentId, EffectId};
 use tandem_store::{EscalationFilter, Fault, ListingPage};
 
 /// Attempts to send a text before it is given up (Z-199).
@@ -56,6 +56,14 @@ impl Runtime {
                     crash.reach("after_hook");
                 }
                 WorkOutcome::Code(done)
+            }
+            SessionWork::Tool { name, .. }
+                if work.past.leases > 0 && !is_repeatable(&**agents, &context.agent, name) =>
+            {
+                WorkOutcome::Tool(CodeOutcome {
+                    error: Some(unknown_outcome(name)),
+                    ..CodeOutcome::default()
+                })
             }
             SessionWork::Tool { name, args } => {
                 let done = agents.call_tool(name, args, &context).await;
@@ -244,6 +252,21 @@ impl Runtime {
         if let Some(redacted) = self.inner.config.redactor.redact_text(text) {
             *text = redacted;
         }
+    }
+}
+
+/// Whether a tool may be called again with the same key.
+fn is_repeatable(agents: &dyn AgentHost, agent: &AgentId, tool: &str) -> bool {
+    let agent = agents.agent(agent);
+    let tool = agent.as_ref().and_then(|agent| agent.tool(tool));
+    tool.is_none_or(|tool| tool.idempotent)
+}
+
+/// An earlier attempt may have reached the tool (Z-59).
+fn unknown_outcome(tool: &str) -> CodeError {
+    CodeError {
+        code: "outcome_unknown".to_owned(),
+        message: format!("the call of {tool} was interrupted and must not be repeated"),
     }
 }
 
