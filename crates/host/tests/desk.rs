@@ -131,6 +131,14 @@ fn text_of_the_agent_waits_for_a_person_who_may_change_it() {
         panic!("one text is held");
     };
     assert_eq!(question["sessionId"], session);
+    let of_session = session.as_str().expect("an id");
+    let listed = server.get(&format!(
+        "{HOST}/interrupts?status=open&sessionId={of_session}"
+    ));
+    assert_eq!(
+        ok(&listed)["interrupts"][0]["interruptId"],
+        question["interruptId"]
+    );
     assert_eq!(question["data"]["artifactData"]["text"], "model speaks");
     let edit = json!({"action": "edit-accept", "editedArtifactData": {"text": "Ana writes"}});
     assert_eq!(resolve(&server, question, &edit).0, 200);

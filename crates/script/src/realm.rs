@@ -44,6 +44,9 @@ const TANDEM: &str = include_str!("js/tandem.js");
 
 /// Jobs between two looks at the CPU time. The interpreter looks too, but not between short jobs.
 const JOBS_BETWEEN_CHECKS: u32 = 64;
+/// Promise jobs between two effects. An endless chain of them may use up the heap before the CPU time, and the
+/// job that finds no memory is lost without a word.
+const MAX_JOBS: u32 = 50_000;
 
 /// What a realm sees of the world.
 #[derive(Debug, Clone)]
@@ -288,7 +291,12 @@ impl<'js> Scope<'js> {
     pub(crate) fn run_jobs(&self) -> Result<(), Stop> {
         let mut jobs = 0u32;
         while self.ctx.execute_pending_job() {
-            jobs = jobs.wrapping_add(1);
+            jobs += 1;
+            if jobs > MAX_JOBS {
+                let message =
+                    format!("the code ran more than {MAX_JOBS} promise jobs without yielding");
+                return Err(ScriptFailure::new(FailureCode::FlowLimit, message).into());
+            }
             if jobs.is_multiple_of(JOBS_BETWEEN_CHECKS) {
                 self.shared.is_over();
             }

@@ -47,20 +47,20 @@ pub(super) async fn list(
         limit: limit(&params)?,
     };
     let session = params.get("sessionId").map(SessionId::from);
-    let run_of_session = match &session {
-        None => None,
-        // A session asks by its flow; without one it asks nothing.
-        Some(session) => match api.app.active_flow_run(&caller, session).await? {
-            None => return Ok(Json(json!({"interrupts": []}))),
-            run => run,
-        },
+    let run = params.get("runId").map(RunId::from);
+    let stream = match &session {
+        None => run.as_ref().map(StreamId::of_run),
+        // A session asks by its active flow, or by itself.
+        Some(session) => {
+            let flow = api.app.active_flow_run(&caller, session).await?;
+            let by_flow = flow.as_ref().map(StreamId::of_run);
+            Some(by_flow.unwrap_or_else(|| StreamId::of_session(session)))
+        }
     };
     let filter = InterruptFilter {
         open,
         kind: params.get("kind").map(str::to_owned),
-        stream: run_of_session
-            .or_else(|| params.get("runId").map(RunId::from))
-            .map(|run| StreamId::of_run(&run)),
+        stream,
         ..InterruptFilter::default()
     };
     // What is asked can be long, and the values and their text are copies of it.

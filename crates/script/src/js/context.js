@@ -4,8 +4,11 @@
 // could have replaced: no array or promise methods, no iteration.
 (function (effect, host, parse) {
   'use strict';
-  const { defineProperty, freeze } = Object;
-  const { ownKeys } = Reflect;
+  const { defineProperty, freeze, prototype: plainPrototype } = Object;
+  const { getPrototypeOf, ownKeys } = Reflect;
+  const { isArray } = Array;
+  const { isFinite } = Number;
+  const NativeTypeError = TypeError;
 
   // `ctx.admin` is deliberately not among them (Z-6).
   const DATA = ['agentId', 'user', 'inbound', 'language', 'replyTarget', 'config', 'requestId', 'turnId', 'trigger',
@@ -18,6 +21,27 @@
     if (value === null || typeof value !== 'object') return value;
     each(ownKeys(value), (key) => deepFreeze(value[key]));
     return freeze(value);
+  };
+
+  // Values of session keys are JSON (Z-195): nothing is dropped or changed without a word.
+  // What is nested deeper, or in itself, is refused when it is copied.
+  const MAX_CHECKED_DEPTH = 100;
+  const requireJson = (value, depth) => {
+    const kind = typeof value;
+    if (depth > MAX_CHECKED_DEPTH) return;
+    if (value === null || kind === 'string' || kind === 'boolean' || (kind === 'number' && isFinite(value))) return;
+    if (kind === 'object' && isArray(value)) {
+      for (let i = 0; i < value.length; i++) requireJson(value[i], depth + 1);
+      return;
+    }
+    const prototype = kind === 'object' ? getPrototypeOf(value) : undefined;
+    if (kind !== 'object' || (prototype !== plainPrototype && prototype !== null)) {
+      throw new NativeTypeError('session.kv.set: a value is JSON, without functions, dates, maps and undefined');
+    }
+    each(ownKeys(value), (key) => {
+      if (typeof key === 'symbol') throw new NativeTypeError('session.kv.set: a value is JSON, without symbols');
+      requireJson(value[key], depth + 1);
+    });
   };
 
   const helpers = {
@@ -46,7 +70,10 @@
   });
   const writers = (call) => ({
     ...readers(call),
-    set: (key, value) => host(call, 'session.kv.set', [key, value]),
+    set: (key, value) => {
+      requireJson(value, 0);
+      return host(call, 'session.kv.set', [key, value]);
+    },
     delete: (key) => host(call, 'session.kv.delete', [key]),
   });
   const resources = (call) => ({

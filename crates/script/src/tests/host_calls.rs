@@ -40,6 +40,42 @@ fn concurrent_calls_are_answered_one_by_one() {
     assert_eq!(say_text(flow.answer(0, Ok(&json!(1)))), "12 b,a");
 }
 
+/// Z-195: what is not JSON is refused where it is written.
+#[test]
+fn values_of_keys_are_json() {
+    let refused = [
+        "() => 1",
+        "new Date()",
+        "new Map()",
+        "undefined",
+        "{ a: undefined }",
+        "[1, , 3]",
+        "NaN",
+        "1n",
+        "Symbol('s')",
+        "new (class A {})()",
+        "{ [Symbol('s')]: 1 }",
+    ];
+    for value in refused {
+        let mut flow = flow(&format!(
+            "try {{ await ctx.session.kv.set('k', {value}); yield ctx.say('taken'); }}
+             catch (e) {{ yield ctx.say(e.name); }}"
+        ));
+        assert_eq!(say_text(flow.next(None)), "TypeError", "{value}");
+    }
+    for value in [
+        "null",
+        "'a'",
+        "1.5",
+        "true",
+        "[1, { b: [null] }]",
+        "Object.create(null)",
+    ] {
+        let mut flow = flow(&format!("await ctx.session.kv.set('k', {value});"));
+        assert_eq!(calls(flow.next(None))[0].name, "session.kv.set", "{value}");
+    }
+}
+
 /// §2.3: every host call of a flow's `ctx`.
 #[test]
 fn host_calls_have_names_and_arguments() {

@@ -42,14 +42,15 @@ fn keyword_calls_a_person_and_messages_wait_for_them() {
     assert_eq!(escalation.reason, "user_request");
     assert_eq!(escalation.deadline, None);
     message_from(&mut desk, true, "Ana here.", "ana");
-    assert_eq!(&desk.sent[1..], ["Ana here.", "model speaks"]);
+    assert_eq!(&desk.sent[1..], ["model speaks"]);
     assert_eq!(desk.state().hitl_mode(), None);
-    let memory: Vec<_> = desk
-        .state()
-        .memory()
-        .filter_map(|m| m.author.clone())
-        .collect();
-    assert_eq!(memory[0].actor_id, "ana");
+    // Z-153: the words of the decision are data; they are not sent.
+    let resolved = desk.state().escalations().next().expect("one");
+    let said = resolved
+        .resolution
+        .as_ref()
+        .and_then(|r| r.message.as_deref());
+    assert_eq!(said, Some("Ana here."));
 }
 
 /// Z-245
