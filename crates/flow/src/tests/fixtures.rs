@@ -76,6 +76,6 @@ pub(super) fn failure(step: ProgramStep) -> FlowFailure {
     }
 }
 
-pub(super) fn said(text: &str) -> ProgramStep {
+pub(super) fn say_step(text: &str) -> ProgramStep {
     ProgramStep::Yielded(json!({ "type": "say", "text": text }))
 }

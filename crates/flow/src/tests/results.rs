@@ -19,7 +19,7 @@ fn confirmation_is_true_only_for_yes() {
             ctx.say(yes.to_string()).await?;
             Ok(FlowReturn::done())
         });
-        assert_eq!(run.give(result), said(expected));
+        assert_eq!(run.give(result), say_step(expected));
     }
 }
 
@@ -40,8 +40,8 @@ fn payload_is_read_as_its_type() {
         })
         .0
     };
-    assert_eq!(start().give(json!({ "size": 4 })), said("Some(4)"));
-    assert_eq!(start().give(Value::Null), said("None"));
+    assert_eq!(start().give(json!({ "size": 4 })), say_step("Some(4)"));
+    assert_eq!(start().give(Value::Null), say_step("None"));
     let failed = failure(start().give(json!({ "size": "big" })));
     assert_eq!(failed.code, "exception");
     assert!(failed.message.contains("another shape"), "{failed:?}");
@@ -65,7 +65,7 @@ fn escalation_and_its_resolution_are_typed() {
         "outcome": "resolved", "escalationId": "e1", "approved": true, "actionData": 5,
         "resolvedBy": "ana", "resolvedAt": "t", "queuedInbound": [],
     });
-    assert_eq!(run.give(resolved), said("e1 resolved true 5"));
+    assert_eq!(run.give(resolved), say_step("e1 resolved true 5"));
 }
 
 /// Z-58: a failed tool is an error that the flow may handle.
@@ -79,7 +79,7 @@ fn thrown_error_can_be_handled() {
         Ok(FlowReturn::done())
     });
     let error = FlowError::tool("timeout", "took too long");
-    assert_eq!(run.resume(Resume::Throw(error)), said("Later."));
+    assert_eq!(run.resume(Resume::Throw(error)), say_step("Later."));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn input_is_read_as_its_type() {
         },
     );
     let begun = FlowTask::start(&flow, &start(Some(json!({ "size": 3 }))), NOW, true);
-    assert_eq!(begun.expect("a start").1, said("3"));
+    assert_eq!(begun.expect("a start").1, say_step("3"));
     for wrong in [None, Some(json!({ "size": "big" }))] {
         let refused = FlowTask::start(&flow, &start(wrong), NOW, true);
         let refused = refused.err().expect("no start");

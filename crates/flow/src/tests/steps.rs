@@ -25,7 +25,7 @@ fn flow_is_driven_from_effect_to_effect() {
     assert_eq!(run.give(json!("Monday")), ProgramStep::Yielded(confirm));
     let tool = json!({ "type": "tool", "name": "create", "args": { "date": "Monday" } });
     assert_eq!(run.give(json!(true)), ProgramStep::Yielded(tool));
-    assert_eq!(run.give(json!({ "id": 7 })), said("Booked 7."));
+    assert_eq!(run.give(json!({ "id": 7 })), say_step("Booked 7."));
     let returned = ProgramStep::Returned(json!({ "reason": "booked" }));
     assert_eq!(run.go_on(), returned);
     assert!(run.0.close().is_empty());
@@ -121,7 +121,7 @@ fn calls_of_the_context_are_handed_out_and_answered() {
         args: vec![json!("visits"), json!(2)],
     };
     assert_eq!(run.answer(json!(1)), set);
-    assert_eq!(run.answer(Value::Null), said("1"));
+    assert_eq!(run.answer(Value::Null), say_step("1"));
 }
 
 /// Z-211: concurrent calls of the context are answered in program order.
@@ -138,7 +138,7 @@ fn concurrent_calls_are_handed_out_in_order() {
     };
     assert_eq!(step, call("a"));
     assert_eq!(run.answer(json!(1)), call("b"));
-    assert_eq!(run.answer(json!(2)), said("1 2"));
+    assert_eq!(run.answer(json!(2)), say_step("1 2"));
 }
 
 /// Awaits two futures at once.

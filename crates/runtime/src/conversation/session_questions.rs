@@ -75,7 +75,7 @@ fn open_questions(session: &ChatSession) -> BTreeMap<InterruptId, OpenQuestion> 
         };
         (id.clone(), question)
     });
-    let escalations = session.escalations().filter(|e| is_asked_here(e));
+    let escalations = session.escalations().filter(|e| is_question_of_session(e));
     let escalations = escalations.map(|escalation| {
         let id = InterruptId::new(escalation.id.as_str());
         (id, question_of(escalation))
@@ -84,7 +84,7 @@ fn open_questions(session: &ChatSession) -> BTreeMap<InterruptId, OpenQuestion> 
 }
 
 /// A flow that waits for an escalation asks the question itself.
-fn is_asked_here(escalation: &EscalationRecord) -> bool {
+fn is_question_of_session(escalation: &EscalationRecord) -> bool {
     escalation.is_open() && (escalation.flow_id.is_none() || escalation.detached)
 }
 

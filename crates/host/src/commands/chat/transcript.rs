@@ -51,7 +51,7 @@ impl Transcript {
                 Some("user") => sanitize(&self.user),
                 _ => self.speaker(&message["author"]),
             };
-            shown.push_str(&self.said(Colour::Dim, &speaker, text));
+            shown.push_str(&self.speech_line(Colour::Dim, &speaker, text));
         }
         shown
     }
@@ -148,10 +148,10 @@ impl Transcript {
         }
         let is_host = payload["origin"].as_str() == Some("command");
         let said = match is_host && payload["author"].is_null() {
-            true => self.said(Colour::Blue, "system", text),
+            true => self.speech_line(Colour::Blue, "system", text),
             false => {
                 let speaker = self.speaker(&payload["author"]);
-                self.said(Colour::Green, &speaker, text)
+                self.speech_line(Colour::Green, &speaker, text)
             }
         };
         shown + &said
@@ -166,7 +166,7 @@ impl Transcript {
         let from = sanitize(payload["from"].as_str().unwrap_or_default());
         let text = payload["text"].as_str().unwrap_or_default();
         let ended = self.end_streamed();
-        ended + &self.said(Colour::Dim, &from, text)
+        ended + &self.speech_line(Colour::Dim, &from, text)
     }
 
     fn speaker(&self, author: &Value) -> String {
@@ -179,7 +179,7 @@ impl Transcript {
         }
     }
 
-    fn said(&self, colour: Colour, speaker: &str, text: &str) -> String {
+    fn speech_line(&self, colour: Colour, speaker: &str, text: &str) -> String {
         format!("{}{}\n", self.label(colour, speaker), indented(text))
     }
 

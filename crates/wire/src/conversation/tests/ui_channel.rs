@@ -88,7 +88,7 @@ fn sent(key: &str) -> Body {
     }
 }
 
-fn asked(has_schema: bool) -> Body {
+fn confirm_event(has_schema: bool) -> Body {
     Body::ConfirmRequested {
         interrupt_id: "run-1:1".into(),
         question: "Sure?".to_owned(),
@@ -181,7 +181,7 @@ fn options_are_the_words_the_flow_understands() {
             effect,
             host_calls: 0,
         });
-        let frames = shown.event(asked(has_schema));
+        let frames = shown.event(confirm_event(has_schema));
         assert_eq!(frames[0]["options"], expected);
         let closed = shown.event(Body::FlowEnded { reason: None });
         assert_eq!(closed[0]["type"], "QUESTION_CLOSED");
