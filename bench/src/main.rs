@@ -194,7 +194,7 @@ fn report_conversations(report: &mut Report, talk: &Conversations, commits: &Com
             "a turn of a flow: commits, the text's delivery included",
             format!("{:.2} commits", talk.commits),
         )
-        .check(Target::Below(3.01, "commits"), talk.commits);
+        .check(Target::Below(2.01, "commits"), talk.commits);
     report
         .row("  processor time", format!("{:.2} ms a turn", talk.cpu_ms))
         .check(Target::Below(1.0, "ms"), talk.cpu_ms);

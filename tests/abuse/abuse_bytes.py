@@ -156,8 +156,9 @@ def check_hundred_readers_that_do_not_read_use_bounded_memory(binary):
             try:
                 settled(host)
                 grew = (resident(host) - before) / MIB
-                # 64 MiB of unsent bytes, and what is built at the moment.
-                assert grew < 300, f"100 readers of {path} cost {grew:.0f} MiB"
+                # 64 MiB of unsent bytes, what is built at the moment, and what the allocator keeps of the readers before: 200
+                # to 250, now and then 340. Each reader has 12 MiB, so without the bounds it would be more than 1,000.
+                assert grew < 450, f"100 readers of {path} cost {grew:.0f} MiB"
                 attacked.other_workflow_completes()
                 refused = host.call("GET", f"{log}/poll", timeout=30)
                 if refused.status != 200:

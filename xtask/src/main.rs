@@ -89,9 +89,15 @@ const TASKS: &[Task] = &[
         run: scripts::abuse,
     },
     Task {
+        name: "conversations",
+        arguments: "[--only TEXT]…",
+        about: "agents, flows and their admins on the real binary, instances of flows kept and dropped",
+        run: scripts::conversations,
+    },
+    Task {
         name: "requirements",
         arguments: "",
-        about: "runs what the protocol's requirements are proved by; writes docs/requirements.md",
+        about: "runs what the protocol's requirements are proved by; writes docs/requirements*.md",
         run: requirements::requirements,
     },
     Task {

@@ -28,9 +28,34 @@ pub(crate) fn abuse(arguments: &[String]) -> Outcome {
     run_against_binary("tests/abuse/run.py", arguments)
 }
 
+/// Each script runs twice: with the instances of flows kept between turns, and without.
+pub(crate) fn conversations(arguments: &[String]) -> Outcome {
+    let binary = release_binary()?;
+    for script in [
+        "kernel",
+        "effects",
+        "interrupts",
+        "hooks",
+        "admins",
+        "durability",
+        "desks",
+        "bridges",
+        "takeovers",
+    ] {
+        for cold in ["0", "1"] {
+            let path = root().join(format!("tests/conversations/{script}.py"));
+            let mut command = python(&path, arguments);
+            command.env("TANDEM_TEST_COLD", cold);
+            run(command.arg("--binary").arg(&binary))?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn browser(arguments: &[String]) -> Outcome {
     run_against_binary("tests/browser/console.py", arguments)?;
-    run_against_binary("tests/browser/chat.py", arguments)
+    run_against_binary("tests/browser/chat.py", arguments)?;
+    run_against_binary("tests/browser/takeover.py", arguments)
 }
 
 pub(crate) fn bench(arguments: &[String]) -> Outcome {

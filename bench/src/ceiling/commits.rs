@@ -189,7 +189,10 @@ pub(crate) async fn through_store(
             ..Commit::default()
         };
         let store = Arc::clone(&held);
-        async move { Ok(store.commit(commit).await?) }
+        async move {
+            store.commit(commit).await?;
+            Ok(())
+        }
     })
     .await?;
     store.close().await;

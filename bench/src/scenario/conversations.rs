@@ -17,6 +17,7 @@ const TURNS_OF_A_USER: u32 = 40;
 /// Effects in the journal of the flow that is rebuilt.
 const JOURNAL: u32 = 100;
 const PAUSED: usize = 10_000;
+const PAUSED_FOR: Duration = Duration::from_secs(75);
 /// Answers the question of its flow with its number, for ever.
 const AGENT: &str = r"
 import { createAgent } from 'tandem';
@@ -79,8 +80,8 @@ pub(crate) async fn measure(options: &Options) -> Result<Conversations, Failure>
         let name = format!("paused-{first}-");
         together(address, &name, last - first, 1).await?;
     }
-    // The allocator returns unused memory after a delay.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // A program is dropped when its user has not answered for a minute.
+    tokio::time::sleep(PAUSED_FOR).await;
     let paused_mb = server.resident_mb()?;
     talk(address, "long".to_owned(), 0, JOURNAL).await?;
     server.stop().await?;

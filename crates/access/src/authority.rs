@@ -1,15 +1,16 @@
 //! Which keys a key may create, rotate and revoke.
 //!
 //! A key is *above* another when it holds a scope the other lacks, when it is bound to no workspace or
-//! another one and the other is bound, or when it is a live key and the other a test key. Nobody makes
+//! another one and the other is bound, in the same way for agents, or when it is a live key and the other a test key. Nobody makes
 //! or touches what is above them. What is made besides must not outlive its maker, nor act with a role
-//! or as a principal its maker has no say over; whoever holds [`Scope::Groups`] for the whole tenant
+//! or as a principal its maker has no say over. The answer to a rotation holds a secret with the powers of
+//! the rotated key, so whoever rotates a key must be one who may make it. Whoever holds [`Scope::Groups`] for the whole tenant
 //! decides who may decide, and so has a say over all of them but the reserved role and the principal
 //! of the protected key. Without it a maker only makes keys for itself: two principals are two people
 //! in a quorum.
 
 use crate::{CONFORMANCE_ROLE, Identity, KeyRecord, NewKey, Scope, ScopeSet};
-use tandem_record::{Principal, Timestamp, WorkspaceId};
+use tandem_record::{AgentId, Principal, Timestamp, WorkspaceId};
 
 /// Why a caller may not create, rotate or revoke a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +19,8 @@ pub enum KeyChangeDenied {
     Scope(Scope),
     #[error("the key is bound to another workspace than the caller, or to none")]
     Workspace,
+    #[error("the key is bound to another agent than the caller, or to none")]
+    Agent,
     #[error("a test key can only make and change test keys")]
     LiveKey,
     #[error("the role {0:?} is not the caller's to give")]
@@ -37,6 +40,7 @@ pub enum KeyChangeDenied {
 struct KeyPermissions<'a> {
     scopes: ScopeSet,
     workspace: Option<&'a WorkspaceId>,
+    agent: Option<&'a AgentId>,
     test: bool,
 }
 
@@ -47,6 +51,9 @@ fn check_not_above(caller: &Identity, key: &KeyPermissions<'_>) -> Result<(), Ke
     }
     if caller.workspace.is_some() && caller.workspace.as_ref() != key.workspace {
         return Err(KeyChangeDenied::Workspace);
+    }
+    if caller.agent.is_some() && caller.agent.as_ref() != key.agent {
+        return Err(KeyChangeDenied::Agent);
     }
     if caller.test_key && !key.test {
         return Err(KeyChangeDenied::LiveKey);
@@ -118,32 +125,13 @@ pub fn may_create_key(
     let permissions = KeyPermissions {
         scopes: new.scopes,
         workspace: new.workspace.as_ref(),
+        agent: new.agent.as_ref(),
         test: new.test,
     };
     check_not_above(caller, &permissions)?;
     check_roles(caller, &new.roles)?;
     check_principal(caller, new.principal.as_ref(), protected)?;
     expiry_of_new_key(caller, new.expires_at).map(drop)
-}
-
-/// Whether the caller may have a second key like this one, which acts as the same principal, given the
-/// one that is [`protected`].
-pub fn may_rotate_key(
-    caller: &Identity,
-    key: &KeyRecord,
-    protected: Option<&KeyRecord>,
-) -> Result<(), KeyChangeDenied> {
-    check_reach(caller, key)?;
-    check_roles(caller, &key.roles)?;
-    let outcome = check_principal(caller, Some(&key.principal), protected);
-    // Who acts through a key matters where it decides, and where it starts what others decide.
-    let scopes = ScopeSet::from_stored(&key.scopes);
-    let person_matters =
-        scopes.contains(Scope::ApprovalsRespond) || scopes.contains(Scope::RunsCreate);
-    match outcome {
-        Err(KeyChangeDenied::Principal) if !person_matters => Ok(()),
-        outcome => outcome,
-    }
 }
 
 /// Whether the caller may revoke this key of its tenant. `protected` is the key that [`protected`]
@@ -176,6 +164,7 @@ fn check_reach(caller: &Identity, key: &KeyRecord) -> Result<(), KeyChangeDenied
     let permissions = KeyPermissions {
         scopes: ScopeSet::from_stored(&key.scopes),
         workspace: key.workspace.as_ref(),
+        agent: key.agent.as_ref(),
         test: Identity::of_key(key).test_key,
     };
     check_not_above(caller, &permissions)
@@ -193,6 +182,7 @@ pub(crate) fn protected(
         key.revoked_at.is_none()
             && key.expires_at.is_none_or(|at| at > now)
             && key.workspace.is_none()
+            && key.agent.is_none()
             && !Identity::of_key(key).test_key
             && ScopeSet::from_stored(&key.scopes).contains(Scope::Keys)
     };

@@ -3,7 +3,7 @@
 use crate::{Scope, ScopeSet};
 use std::sync::Arc;
 use tandem_record::{
-    Actor, AuthMethod, Owner, Partition, Principal, TenantId, Timestamp, WorkspaceId,
+    Actor, AgentId, AuthMethod, Owner, Partition, Principal, TenantId, Timestamp, WorkspaceId,
 };
 use tandem_store::KeyRecord;
 
@@ -17,6 +17,8 @@ pub struct Identity {
     /// The tenant whose data the caller may access.
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
+    /// The only agent whose conversations the caller reads and writes; it reaches nothing else.
+    pub agent: Option<AgentId>,
     pub scopes: ScopeSet,
     pub roles: Arc<[String]>,
     /// Test keys must not access live data, and live keys must not access test data.
@@ -36,6 +38,26 @@ pub struct Denied {
 /// id carries it, like the prefix of the secret.
 pub(crate) const LIVE_ID: &str = "key_live_";
 pub(crate) const TEST_ID: &str = "key_test_";
+
+/// Length of what follows the prefix of an id.
+const ID_DIGITS: usize = 16;
+
+/// The principal of the keys that the operator configures. Programs share them.
+pub const BOOTSTRAP_PRINCIPAL: &str = "bootstrap";
+
+/// Whether a principal is one person or service, by a name that was given to it. A key without a name is its
+/// own principal, and may be shared.
+pub(crate) fn is_person(principal: &Principal) -> bool {
+    let name = principal.as_str();
+    if name == BOOTSTRAP_PRINCIPAL {
+        return false;
+    }
+    let digits = name.strip_prefix(LIVE_ID).or(name.strip_prefix(TEST_ID));
+    let is_key_id = |digits: &str| {
+        digits.len() == ID_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    !digits.is_some_and(is_key_id)
+}
 
 /// Suffix of the tenant name for data of test keys. All data is stored by tenant, so a separate
 /// name keeps test data and live data apart and is visible on everything created there.
@@ -66,6 +88,7 @@ impl Identity {
             principal: record.principal.clone(),
             tenant,
             workspace: record.workspace.clone(),
+            agent: record.agent.clone(),
             scopes: ScopeSet::from_stored(&record.scopes),
             roles: record.roles.clone().into(),
             test_key,
@@ -79,6 +102,11 @@ impl Identity {
             tenant: self.tenant.clone(),
             workspace: self.workspace.clone(),
         }
+    }
+
+    /// Whether the caller may know of conversations of this agent.
+    pub fn reaches_agent(&self, agent: &AgentId) -> bool {
+        self.agent.as_ref().is_none_or(|own| own == agent)
     }
 
     /// The tenant for the other kind of key: for a test key the live tenant, for a live key the

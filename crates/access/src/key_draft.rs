@@ -7,7 +7,9 @@ use crate::keyring::KeyError;
 use crate::secret::{LIVE_PREFIX, Secret, TEST_PREFIX, random_bytes, random_token};
 use crate::{Scope, ScopeSet};
 use serde_json::json;
-use tandem_record::{Actor, Object, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{
+    Actor, AgentId, AuthMethod, Object, Principal, TenantId, Timestamp, WorkspaceId,
+};
 use tandem_store::{AuditDraft, KeyRecord};
 
 /// Longest name of a tenant or workspace.
@@ -19,6 +21,8 @@ pub struct NewKey {
     pub name: String,
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
+    /// The only agent the key is good for.
+    pub agent: Option<AgentId>,
     /// The principal of the key; a new one when `None`.
     pub principal: Option<Principal>,
     pub scopes: ScopeSet,
@@ -28,6 +32,22 @@ pub struct NewKey {
 }
 
 impl NewKey {
+    /// A key like this one for the same principal, that ends at another time.
+    pub fn like(key: &KeyRecord, expires_at: Option<Timestamp>) -> Self {
+        let identity = Identity::of_key(key);
+        Self {
+            name: key.name.clone(),
+            tenant: key.tenant.clone(),
+            workspace: key.workspace.clone(),
+            agent: key.agent.clone(),
+            principal: Some(key.principal.clone()),
+            scopes: identity.scopes,
+            roles: key.roles.clone(),
+            expires_at,
+            test: identity.test_key,
+        }
+    }
+
     /// A live key that never expires, for `tenant`, with the given scopes.
     pub fn new(
         name: impl Into<String>,
@@ -38,6 +58,7 @@ impl NewKey {
             name: name.into(),
             tenant,
             workspace: None,
+            agent: None,
             principal: None,
             scopes: scopes.into_iter().collect(),
             roles: Vec::new(),
@@ -66,22 +87,12 @@ impl KeyDraft {
 
     /// A second key for the principal of `old`.
     pub(crate) fn rotating(
-        old: KeyRecord,
+        old: &KeyRecord,
         expires_at: Option<Timestamp>,
         by: &Actor,
         now: Timestamp,
     ) -> Result<(Self, Secret), KeyError> {
-        let identity = Identity::of_key(&old);
-        let new = NewKey {
-            name: old.name,
-            tenant: old.tenant,
-            workspace: old.workspace,
-            principal: Some(old.principal),
-            scopes: identity.scopes,
-            roles: old.roles,
-            expires_at,
-            test: identity.test_key,
-        };
+        let new = NewKey::like(old, expires_at);
         Self::replacing(new, Some(&old.key_id), by, now)
     }
 
@@ -110,6 +121,7 @@ impl KeyDraft {
         let names = [
             Some(new.tenant.as_str()),
             new.workspace.as_ref().map(AsRef::as_ref),
+            new.agent.as_ref().map(AsRef::as_ref),
         ];
         let is_name = |name: &str| (1..=MAX_NAME_CHARS).contains(&name.chars().count());
         if !names.into_iter().flatten().all(is_name) {
@@ -128,9 +140,15 @@ impl KeyDraft {
             created_at: now,
             expires_at: new.expires_at,
             revoked_at: None,
+            made_by: match &by.auth_method {
+                AuthMethod::Key(maker) => Some(maker.to_string()),
+                AuthMethod::Host | AuthMethod::Link => None,
+            },
+            rotates: rotated.map(str::to_owned),
+            agent: new.agent,
             key_id,
         };
-        let audit = key_created_draft(&record, rotated, by, now);
+        let audit = key_created_draft(&record, by, now);
         Ok(Self { record, audit })
     }
 
@@ -141,12 +159,7 @@ impl KeyDraft {
 }
 
 /// The audit entry of a new key: its permissions, never its secret.
-fn key_created_draft(
-    key: &KeyRecord,
-    rotated: Option<&str>,
-    by: &Actor,
-    now: Timestamp,
-) -> AuditDraft {
+fn key_created_draft(key: &KeyRecord, by: &Actor, now: Timestamp) -> AuditDraft {
     let mut details = Object::new();
     details.insert("holder".to_owned(), json!(key.principal));
     details.insert("scopes".to_owned(), json!(key.scopes));
@@ -154,7 +167,10 @@ fn key_created_draft(
     if let Some(workspace) = &key.workspace {
         details.insert("workspace".to_owned(), json!(workspace));
     }
-    if let Some(old) = rotated {
+    if let Some(agent) = &key.agent {
+        details.insert("agent".to_owned(), json!(agent));
+    }
+    if let Some(old) = &key.rotates {
         details.insert("rotates".to_owned(), json!(old));
     }
     let tenant = Some(&key.tenant);

@@ -15,14 +15,17 @@ use crate::key_epoch::KeyEpoch;
 use crate::login::LoginCodes;
 use crate::principal_name::{PrincipalNameError, check_new_principal};
 use crate::principal_scope_cache::{PrincipalScopeCache, later_expiry};
+use crate::revocation::{Revocation, RevokedKeys};
 use crate::secret::{MIN_SECRET_BYTES, Secret, TEST_PREFIX};
 use crate::sessions::Sessions;
 use parking_lot::Mutex;
+use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tandem_record::{Actor, Object, Partition, Principal, TenantId, Timestamp};
 use tandem_store::{
-    AuditDraft, CachedData, Commit, Error, Fault, IdempotencyRecord, KeyRecord, Keys,
+    AuditDraft, CachedData, ChooseKeys, Commit, Error, Fault, IdempotencyRecord, KeyRecord, Keys,
+    MAKER_REVOKED,
 };
 use tokio::time::Instant;
 
@@ -63,8 +66,8 @@ pub enum KeyError {
     UnusableSecret,
     #[error("the key would already be expired")]
     AlreadyExpired,
-    /// Such a name would stand for every tenant or workspace.
-    #[error("a tenant or workspace needs a name of 1 to {MAX_NAME_CHARS} characters")]
+    /// Such a name would stand for every tenant, workspace or agent.
+    #[error("a tenant, workspace or agent needs a name of 1 to {MAX_NAME_CHARS} characters")]
     InvalidName,
     #[error("the name of the principal {0}")]
     PrincipalName(#[from] PrincipalNameError),
@@ -76,6 +79,9 @@ pub enum KeyError {
     /// An inactive key cannot be rotated.
     #[error("the key is revoked or expired; make a new one instead")]
     Inactive,
+    /// The maker was revoked while it made the key.
+    #[error("the key that makes this one has been revoked")]
+    MakerRevoked,
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -159,8 +165,9 @@ impl Keyring {
         // Also after a fault: the store may have made the key before it failed.
         self.principal_scopes.clear();
         match stored {
-            Ok(()) => Ok(record),
+            Ok(_) => Ok(record),
             Err(Error::Conflict(_)) => Err(KeyError::IdempotencyKeyUsed),
+            Err(Error::Fault(fault)) if fault.code == MAKER_REVOKED => Err(KeyError::MakerRevoked),
             Err(Error::Fault(fault)) => Err(fault.into()),
         }
     }
@@ -192,7 +199,7 @@ impl Keyring {
         ))
     }
 
-    /// Whether a principal has a good key with this scope that covers the partition. What was set up
+    /// Whether a principal has a good key with this scope that covers the partition, and not only one agent. What was set up
     /// in its name and goes on without it, such as a subscription, a callback or a link, checks this
     /// before it acts. Changes of keys through this process count at once, others within a second.
     pub async fn holds_scope(
@@ -217,7 +224,9 @@ impl Keyring {
                     && !has_ended(key.expires_at, now)
             });
             for identity in good.map(Identity::of_key) {
-                if identity.require_scope(scope).is_ok() && identity.partition().covers(of) {
+                let is_bound = identity.agent.is_some();
+                let has_scope = identity.require_scope(scope).is_ok();
+                if !is_bound && has_scope && identity.partition().covers(of) {
                     end = later_expiry(end, Some(identity.expires_at));
                 }
             }
@@ -308,7 +317,7 @@ impl Keyring {
     }
 
     /// `false` when the tenant has no such key. Takes effect here at once, and in other processes
-    /// on the same store within a second.
+    /// on the same store within a second. What the key made stays.
     pub async fn revoke(
         &self,
         tenant: &TenantId,
@@ -316,16 +325,60 @@ impl Keyring {
         by: &Actor,
         now: Timestamp,
     ) -> Result<bool, Fault> {
-        let audit = AuditDraft::new(now, Some(tenant), by, "key.revoked", key_id, Object::new());
-        let revoked = self.store.revoke_key(tenant, key_id, now, audit).await;
+        let (of, id, actor) = (tenant.clone(), key_id.to_owned(), by.clone());
+        let choose: ChooseKeys = Box::new(move |keys| {
+            let found = keys.iter().filter(|key| key.key_id == id);
+            let audited =
+                |key: &KeyRecord| key_revoked(&of, &key.key_id, &actor, now, Object::new());
+            found.map(audited).collect()
+        });
+        let revoked = self.store.revoke_keys(tenant, now, choose).await;
         // Also after a fault: the store may have revoked the key before it failed.
         self.cache.remove_key(key_id);
-        // `Ok(false)` means the tenant has no such key, so no stream ends.
-        if !matches!(revoked, Ok(false)) {
+        // Without such a key no stream ends.
+        if !matches!(&revoked, Ok(ids) if ids.is_empty()) {
             self.listeners.end(key_id);
         }
         self.principal_scopes.clear();
-        revoked
+        Ok(!revoked?.is_empty())
+    }
+
+    /// Revokes a key and the keys it made, as [`Revocation`] tells, in one transaction.
+    pub async fn revoke_with_made(
+        &self,
+        revocation: Revocation,
+        by: &Actor,
+        now: Timestamp,
+    ) -> Result<RevokedKeys, Fault> {
+        let tenant = revocation.key.tenant.clone();
+        let first = revocation.key.key_id.clone();
+        let (of, actor, plan) = (tenant.clone(), by.clone(), revocation.clone());
+        let choose: ChooseKeys = Box::new(move |keys| {
+            let because = || Object::from_iter([("with".to_owned(), json!(plan.key.key_id))]);
+            let also = plan.also_revoked(keys, now);
+            let itself = [(plan.key.key_id.clone(), Object::new())];
+            let all = itself
+                .into_iter()
+                .chain(also.into_iter().map(|id| (id, because())));
+            all.map(|(id, details)| key_revoked(&of, &id, &actor, now, details))
+                .collect()
+        });
+        let revoked = self.store.revoke_keys(&tenant, now, choose).await;
+        self.principal_scopes.clear();
+        let Ok(ids) = &revoked else {
+            // The store may have revoked them before it failed.
+            self.cache.clear();
+            self.listeners.end(&first);
+            return Err(revoked.expect_err("it is no Ok"));
+        };
+        for id in ids {
+            self.cache.remove_key(id);
+            self.listeners.end(id);
+        }
+        let keys = self.store.list_keys(Some(&tenant)).await?;
+        let also = ids.iter().filter(|id| **id != first).cloned().collect();
+        let kept = revocation.good_made(&keys, now);
+        Ok(RevokedKeys { also, kept })
     }
 
     /// A signal for the revocation of the key of `identity`, which was just authenticated with
@@ -362,13 +415,24 @@ impl Keyring {
         if old.revoked_at.is_some() || has_ended(old.expires_at, now) {
             return Err(KeyError::Inactive);
         }
-        KeyDraft::rotating(old, expires_at, by, now)
+        KeyDraft::rotating(&old, expires_at, by, now)
     }
 
     #[cfg(test)]
     pub(crate) fn cached(&self) -> usize {
         self.cache.len()
     }
+}
+
+fn key_revoked(
+    tenant: &TenantId,
+    key_id: &str,
+    by: &Actor,
+    now: Timestamp,
+    details: Object,
+) -> (String, AuditDraft) {
+    let audit = AuditDraft::new(now, Some(tenant), by, "key.revoked", key_id, details);
+    (key_id.to_owned(), audit)
 }
 
 fn unexpired(identity: Identity, now: Timestamp) -> Result<Identity, Unauthenticated> {
@@ -378,6 +442,6 @@ fn unexpired(identity: Identity, now: Timestamp) -> Result<Identity, Unauthentic
     Ok(identity)
 }
 
-fn has_ended(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+pub(crate) fn has_ended(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
     expires_at.is_some_and(|at| at <= now)
 }

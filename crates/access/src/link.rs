@@ -22,7 +22,7 @@ pub struct LinkClaims {
     pub expires_at: Timestamp,
     pub intent: LinkIntent,
     /// The principal it was issued to. The link works while that principal has a good key with the
-    /// scope it takes; absent in links of releases before this.
+    /// scope it takes; absent in links of notices, which only show, and of releases before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issued_to: Option<Principal>,
 }
@@ -51,6 +51,26 @@ impl LinkClaims {
             expires_at: open.deadline.map_or(end, |deadline| deadline.min(end)),
             intent,
             issued_to: issued_to.cloned(),
+        }
+    }
+}
+
+impl LinkClaims {
+    /// A link that is sent to an address of a host's own settings: it only shows the question, to whoever has it.
+    /// The question of a session names the session as its run.
+    pub fn that_shows(
+        run_id: RunId,
+        node_id: NodeId,
+        interrupt_id: InterruptId,
+        expires_at: Timestamp,
+    ) -> Self {
+        Self {
+            run_id,
+            node_id,
+            interrupt_id,
+            expires_at,
+            intent: LinkIntent::Inspect,
+            issued_to: None,
         }
     }
 }

@@ -4,20 +4,52 @@
 //! A link names no principal, so it decides only where the policy requires none. A caller who may
 //! not decide may act for a delegator who may. If the request names a delegator, only that
 //! delegation counts.
+//!
+//! An answer may name its voter where people share a key or a link. The key or link of one person decides as
+//! that person only.
 
+use crate::identity::is_person;
 use crate::roster::{Decider, Person};
-use tandem_record::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial};
+use tandem_record::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, Principal};
 
-/// For a caller whose only credential is a signed link.
-pub fn may_decide_by_link(policy: &DecisionPolicy) -> DecisionAuthorization {
+/// For a caller whose only credential is a signed link. `voter` is the name the answer gives.
+pub fn may_decide_by_link(
+    policy: &DecisionPolicy,
+    issued_to: Option<&Principal>,
+    voter: Option<&str>,
+) -> DecisionAuthorization {
     if policy.requires_identity() {
-        DecisionAuthorization::Denied(Denial::LinkTooWeak)
-    } else {
-        DecisionAuthorization::Granted(DeciderSnapshot::default())
+        return DecisionAuthorization::Denied(Denial::LinkTooWeak);
+    }
+    let person = issued_to.filter(|principal| is_person(principal));
+    if person.is_some_and(|own| voter.is_some_and(|name| name != own.as_str())) {
+        return DecisionAuthorization::Denied(Denial::OtherVoter);
+    }
+    DecisionAuthorization::Granted(DeciderSnapshot {
+        link_of: person.cloned(),
+        ..DeciderSnapshot::default()
+    })
+}
+
+/// `voter` is the name the answer gives.
+pub fn may_decide(
+    policy: &DecisionPolicy,
+    who: &Decider,
+    voter: Option<&str>,
+) -> DecisionAuthorization {
+    let verdict = may_answer(policy, who);
+    let own = &who.person.principal;
+    match (&verdict, voter.filter(|_| is_person(own))) {
+        (DecisionAuthorization::Granted(decider), Some(name))
+            if decider.acting_for.as_ref().unwrap_or(own).as_str() != name =>
+        {
+            DecisionAuthorization::Denied(Denial::OtherVoter)
+        }
+        _ => verdict,
     }
 }
 
-pub fn may_decide(policy: &DecisionPolicy, who: &Decider) -> DecisionAuthorization {
+fn may_answer(policy: &DecisionPolicy, who: &Decider) -> DecisionAuthorization {
     let own = &who.person;
     match who
         .acting_for
@@ -69,5 +101,6 @@ fn evaluate(policy: &DecisionPolicy, who: &Decider, person: &Person) -> Decision
         acting_for: acting.then(|| person.principal.clone()),
         groups: through,
         roles: person.roles.clone(),
+        link_of: None,
     })
 }

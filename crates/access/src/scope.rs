@@ -33,6 +33,8 @@ scopes! {
     ArtifactsRead = "artifacts:read",
     WebhooksManage = "webhooks:manage",
     ApprovalsRespond = "approvals:respond",
+    /// Live takeovers and bridges of conversations.
+    ConversationsTakeover = "conversations:takeover",
     AuditRead = "audit:read",
     /// Writes to the workflow registry.
     Workflows = "tandem:workflows",
@@ -51,6 +53,19 @@ impl Scope {
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|s| s.as_str() == text)
+    }
+
+    /// Whether the scope does something for a key that is bound to an agent: such a key reaches conversations only.
+    pub fn concerns_conversations(self) -> bool {
+        matches!(
+            self,
+            Self::RunsCreate
+                | Self::RunsRead
+                | Self::RunsCancel
+                | Self::ApprovalsRespond
+                | Self::ConversationsTakeover
+                | Self::AuditRead
+        )
     }
 
     fn bit(self) -> u32 {

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
+use subtle::ConstantTimeEq as _;
 use tandem_record::{Timestamp, WebhookId};
 
 const KEY_BYTES: usize = 32;
@@ -55,7 +56,13 @@ pub fn signature(secret: &str, time: &str, body: &[u8]) -> String {
     format!("sha256={}", hex(&mac(secret.as_bytes(), &signed)))
 }
 
-fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+/// Whether a signature is that of [`signature`]. Takes the same time whatever is wrong with it.
+pub fn is_signed(secret: &str, time: &str, body: &[u8], given: &str) -> bool {
+    let expected = signature(secret, time, body);
+    expected.as_bytes().ct_eq(given.as_bytes()).into()
+}
+
+pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC accepts a key of any length");
     for part in parts {
         mac.update(part);
@@ -63,7 +70,7 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

@@ -6,8 +6,11 @@
 use crate::model_scripts::ModelScripts;
 use crate::realm_thread::RealmThread;
 use crate::rust_code::RustCode;
+use crate::speech::Speech;
+use crate::transports::{self, ChatTransport, OpenTransport, TransportResources};
 use parking_lot::Mutex;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tandem_engine::agent::AgentSpec;
 use tandem_nodes::ChatModel;
@@ -22,6 +25,10 @@ pub(crate) struct AgentVersion {
     pub(crate) scripts: ModelScripts,
     /// The models for chat and for extraction, once they were needed.
     pub(crate) models: [OnceLock<Arc<ChatModel>>; 2],
+    /// Its speech, once it was needed.
+    pub(crate) speech: OnceLock<Arc<Speech>>,
+    /// Its own transports that were needed so far, by name.
+    transports: Mutex<BTreeMap<String, Arc<OpenTransport>>>,
     pub(crate) rust: Arc<RustCode>,
     /// `None` for an agent that is defined in Rust.
     code: Option<AgentCode>,
@@ -44,11 +51,33 @@ impl AgentVersion {
             config,
             scripts,
             models: Default::default(),
+            speech: OnceLock::new(),
+            transports: Mutex::default(),
             rust,
             code,
             limits,
             realm: Mutex::default(),
         }
+    }
+
+    /// A transport that the agent's file describes; `None` if it does not. Fails while a secret is missing.
+    /// `builtin` is the host's own one of this name.
+    pub(crate) fn transport(
+        &self,
+        name: &str,
+        builtin: Option<&Arc<dyn ChatTransport>>,
+        resources: &TransportResources,
+    ) -> Option<Result<Arc<OpenTransport>, String>> {
+        let settings = self.spec.transports.get(name)?;
+        let mut opened = self.transports.lock();
+        if let Some(transport) = opened.get(name) {
+            return Some(Ok(transport.clone()));
+        }
+        let transport = transports::open(settings, builtin, resources).map(Arc::new);
+        if let Ok(transport) = &transport {
+            opened.insert(name.to_owned(), transport.clone());
+        }
+        Some(transport)
     }
 
     /// The realm for a new call. One that became unusable is replaced; calls under way in it go on.

@@ -6,18 +6,19 @@
 use crate::program::error_data;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tandem_engine::flow::FlowError;
-use tandem_engine::session::{RESERVED_PREFIX, check_key, profile_change};
-use tandem_record::conversation::{CodeOutcome, ProfileChange, SideMessage};
-use tandem_record::{EffectId, Timestamp};
+use tandem_engine::session::{
+    KeysInUse, RESERVED_PREFIX, check_key, profile_change, requested_messages,
+};
+use tandem_record::conversation::{CodeOutcome, LedgerMessage, ProfileChange, SideMessage};
+use tandem_record::{EffectId, Timestamp, TraceContext};
 use tandem_runtime::conversation::CallContext;
 use tandem_script::ErrorData;
 
 /// Texts that one call may send.
 const MAX_SIDE_MESSAGES: usize = 100;
 const HITL_MODE: &str = "__zupa.hitl.mode";
-const ACTIVE_FLOW: &str = "__zupa.flow.activeFlowId";
-const FLOW_FRAME: &str = "__zupa.flow.flowFrame";
 const LIVE_TAKEOVER: &str = "live_takeover";
 
 /// The session during one call.
@@ -25,8 +26,12 @@ const LIVE_TAKEOVER: &str = "live_takeover";
 pub(crate) struct CallSession {
     pub(crate) key: EffectId,
     pub(crate) now: Timestamp,
+    /// What calls to the outside continue.
+    pub(crate) trace: Option<TraceContext>,
     keys: BTreeMap<String, Value>,
     user: Value,
+    active_flow: Value,
+    messages: Arc<[LedgerMessage]>,
     reply_target: Option<String>,
     /// An admin's command may start and end a takeover by writing the mode (Z-194).
     is_admin: bool,
@@ -45,8 +50,11 @@ impl CallSession {
         Self {
             key: context.key.clone(),
             now: context.now,
+            trace: context.trace.clone(),
             keys: context.kv.clone(),
             user: data("user").unwrap_or_default(),
+            active_flow: data("activeFlow").unwrap_or_default(),
+            messages: Arc::clone(&context.messages),
             reply_target: target.and_then(|target| target.as_str().map(str::to_owned)),
             is_admin: context.actor.is_some(),
             kv: Vec::new(),
@@ -106,7 +114,10 @@ impl CallSession {
                 self.end_session = true;
                 Ok(Value::Null)
             }
-            "getActiveFlowState" => Ok(self.active_flow()),
+            "getActiveFlowState" => Ok(self.active_flow.clone()),
+            "resources.domainStore.getMessages" => {
+                Ok(requested_messages(&self.messages, args.first()))
+            }
             "resources.domainStore.getUser" => Ok(self.user_named(args.first())),
             "resources.domainStore.updateUser" => self.change_profile(args.first()),
             other => Err(FlowError::effect(
@@ -119,9 +130,9 @@ impl CallSession {
     fn write(&mut self, key: &str, value: Option<Value>) -> Answer {
         let is_takeover = value.as_ref().is_none_or(|mode| mode == LIVE_TAKEOVER);
         if !(self.is_admin && key == HITL_MODE && is_takeover) {
-            let others = self.keys.keys().filter(|known| *known != key);
-            let others = others.filter(|known| !known.starts_with(RESERVED_PREFIX));
-            check_key(key, value.as_ref(), others.count())?;
+            let others = self.keys.iter().filter(|(known, _)| *known != key);
+            let others = others.filter(|(known, _)| !known.starts_with(RESERVED_PREFIX));
+            check_key(key, value.as_ref(), KeysInUse::of(others))?;
         }
         match &value {
             Some(value) => self.keys.insert(key.to_owned(), value.clone()),
@@ -141,19 +152,6 @@ impl CallSession {
             text: text.to_owned(),
         });
         Ok(Value::Null)
-    }
-
-    fn active_flow(&self) -> Value {
-        let Some(flow) = self.keys.get(ACTIVE_FLOW) else {
-            return Value::Null;
-        };
-        let frame = self.keys.get(FLOW_FRAME).unwrap_or(&Value::Null);
-        json!({
-            "flowId": flow,
-            "flowRunId": frame["flowRunId"],
-            "step": frame["step"],
-            "answers": frame["vars"],
-        })
     }
 
     /// Later changes of the same member replace earlier ones.

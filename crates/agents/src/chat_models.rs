@@ -94,18 +94,14 @@ impl ModelAccess {
                 if let Some(OperatorModel::Scripted(script)) = known {
                     return Ok(ChatModel::scripted(script.clone(), self.scripts.clone()));
                 }
-                let own = Own {
-                    provider,
-                    base_url: base_url.as_deref(),
-                    key: self.own_key(api_key_env.as_deref())?,
-                };
+                let (base_url, variable) = (base_url.as_deref(), api_key_env.as_deref());
                 let default_model = match known {
                     Some(OperatorModel::Hosted { default_model, .. }) => default_model.clone(),
                     _ => None,
                 };
                 let settings = ChatSettings {
                     provider: provider.clone(),
-                    hosted: self.hosted(known, own)?,
+                    hosted: self.hosted_provider(provider, base_url, variable)?,
                     model: model.clone().or(default_model).ok_or_else(|| {
                         unusable(format!("the agent names no model of {provider:?}"))
                     })?,
@@ -116,6 +112,21 @@ impl ModelAccess {
                 model.map_err(|why| unusable(why.to_string()))
             }
         }
+    }
+
+    /// A provider as an agent names it, with the address and the variable of the key that it gives.
+    pub(crate) fn hosted_provider(
+        &self,
+        provider: &str,
+        base_url: Option<&str>,
+        api_key_env: Option<&str>,
+    ) -> Result<HostedProvider, CodeError> {
+        let own = Own {
+            provider,
+            base_url,
+            key: self.own_key(api_key_env)?,
+        };
+        self.hosted(self.providers.get(provider), own)
     }
 
     /// The key in a variable that the agent names.
@@ -184,6 +195,6 @@ struct Own<'a> {
     key: Option<String>,
 }
 
-fn unusable(message: impl Into<String>) -> CodeError {
+pub(crate) fn unusable(message: impl Into<String>) -> CodeError {
     error("failed", message)
 }

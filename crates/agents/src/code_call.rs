@@ -56,7 +56,8 @@ impl FolderAgents {
             }
         };
         let caller = self.resources.http.clone();
-        let http = HttpAccess::new(caller, version.spec.clone(), timeout_ms);
+        let trace = session.trace.clone();
+        let http = HttpAccess::new(caller, version.spec.clone(), timeout_ms, trace);
         let call = realm.call(target, session, http);
         match tokio::time::timeout(Duration::from_millis(timeout_ms), call).await {
             Ok(Some((result, session))) => (result.map_err(code_error), Some(session)),
@@ -150,11 +151,12 @@ pub(crate) fn state(context: &CallContext) -> Value {
 }
 
 fn code_error(failure: ScriptFailure) -> CodeError {
-    let message = match failure.code {
-        FailureCode::Exception => failure.message,
-        FailureCode::FlowLimit | FailureCode::ForeignAwait | FailureCode::EffectNotYielded => {
-            failure.to_string()
+    match failure.code {
+        FailureCode::Exception => error("failed", failure.message),
+        // It would never return: its timeout has only been foreseen.
+        FailureCode::ForeignAwait => error("timeout", failure.to_string()),
+        FailureCode::FlowLimit | FailureCode::EffectNotYielded => {
+            error("failed", failure.to_string())
         }
-    };
-    error("failed", message)
+    }
 }

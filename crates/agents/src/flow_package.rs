@@ -4,6 +4,7 @@
 //! of the code is part of it and of its version (Z-214).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tandem_script::SourceSet;
@@ -15,6 +16,10 @@ pub(crate) struct FlowPackage {
     pub(crate) time_zone: String,
     /// `ctx.language`.
     pub(crate) language: String,
+    /// `ctx.config`: the settings of the agent, its functions replaced by markers. Absent in packages that
+    /// earlier versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<Arc<Value>>,
     pub(crate) sources: Arc<SourceSet>,
 }
 
@@ -22,7 +27,10 @@ impl FlowPackage {
     /// SHA-256 in hexadecimal.
     pub(crate) fn version(&self) -> String {
         let mut hash = Sha256::new();
-        for part in [&self.time_zone, &self.language, &self.sources.hash()] {
+        let config = self.config.as_ref().map(ToString::to_string);
+        let sources = self.sources.hash();
+        let parts = [&self.time_zone, &self.language, &sources];
+        for part in parts.into_iter().chain(&config) {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }

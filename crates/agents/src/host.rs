@@ -2,45 +2,56 @@
 
 use crate::agent_version::AgentVersion;
 use crate::chat_models::ModelAccess;
+use crate::circuit_notes::CircuitNotes;
 use crate::flow_package::FlowPackage;
 use crate::program::ScriptProgram;
 use crate::rebuild::{rebuild, start_of};
 use crate::registry::AgentRegistry;
 use crate::rust_program::RustProgram;
 use crate::test_recorder::TestRecorder;
-use crate::transport::ChatTransport;
+use crate::transports::{ChatTransport, LifeSigns, OpenTransport, TransportResources};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tandem_engine::agent::AgentSpec;
+use tandem_engine::agent::{AgentSpec, WEB_TRANSPORT};
 use tandem_engine::session::ProgramStep;
 use tandem_flow::{RustFlow, is_rust_version};
 use tandem_nodes::HttpCaller;
 use tandem_record::conversation::{
     AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure, FlowRecord,
-    FlowRunStart, SendRequest,
+    FlowRunStart, ProviderCircuitChange,
 };
 use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
 use tandem_runtime::conversation::{
-    AgentHost, CallContext, ChatModelRequest, FlowProgram, RebuildError, SendError,
+    AgentHost, CallContext, ChatModelRequest, EscalationNotice, FlowProgram, LifeSign,
+    MediaContent, OutgoingMessage, RebuildError, SendError, ShownDecision, TakenMessage,
+    TransportDelivery, TransportRefusal, TransportRequest,
 };
+
+use tokio::sync::watch;
 
 /// What a host gives its agents.
 pub struct AgentResources {
     /// For tools and `ctx.http.fetch`.
     pub http: Arc<HttpCaller>,
     pub models: ModelAccess,
-    /// By the name that agents and targets use.
+    /// Those of every host, by name.
     pub transports: BTreeMap<String, Arc<dyn ChatTransport>>,
+    /// For those that agent files describe.
+    pub own_transports: TransportResources,
+    pub life_signs: LifeSigns,
     /// Where calls of `record` tools are noted.
     pub recorder: Arc<dyn TestRecorder>,
 }
+
+type FoundTransport = Result<Arc<OpenTransport>, String>;
 
 /// Agents from folders, and those that a program defines in Rust.
 pub struct FolderAgents {
     pub(crate) registry: Arc<AgentRegistry>,
     pub(crate) resources: AgentResources,
+    pub(crate) circuits: CircuitNotes,
 }
 
 impl FolderAgents {
@@ -48,6 +59,7 @@ impl FolderAgents {
         Self {
             registry,
             resources,
+            circuits: CircuitNotes::default(),
         }
     }
 
@@ -55,6 +67,51 @@ impl FolderAgents {
         let agent = &context.agent;
         let version = self.registry.version(agent);
         version.ok_or_else(|| error("not_found", format!("there is no agent {agent} to call")))
+    }
+
+    /// A transport by the name that agents and targets use: one of every host, or one of the agent's file, which
+    /// may say more about one of every host.
+    fn transport(&self, agent: &AgentId, name: &str) -> Option<FoundTransport> {
+        let resources = &self.resources.own_transports;
+        let builtin = self.resources.transports.get(name);
+        // Whoever may use the web chat is said there; nothing is said about sending.
+        let has_rules = name != WEB_TRANSPORT;
+        let version = self.registry.version(agent).filter(|_| has_rules);
+        let own = version.and_then(|version| version.transport(name, builtin, resources));
+        own.or_else(|| {
+            let clock = Arc::clone(&resources.clock);
+            Some(Ok(Arc::new(OpenTransport::unlimited(
+                builtin?.clone(),
+                clock,
+            ))))
+        })
+    }
+
+    /// The transport, or why nothing can be sent by it.
+    fn sending_transport(
+        &self,
+        agent: &AgentId,
+        name: &str,
+    ) -> Result<Arc<OpenTransport>, SendError> {
+        match self.transport(agent, name) {
+            Some(found) => found.map_err(SendError::permanent),
+            None => Err(SendError::permanent(format!(
+                "there is no transport {name:?}"
+            ))),
+        }
+    }
+
+    /// The transport, as far as a network may be told about it.
+    fn receiving_transport(
+        &self,
+        agent: &AgentId,
+        transport: &str,
+    ) -> Result<Arc<OpenTransport>, TransportRefusal> {
+        let found = self.transport(agent, transport);
+        found.ok_or(TransportRefusal::Unknown)?.map_err(|problem| {
+            tracing::warn!(%agent, transport, problem, "a transport cannot be opened");
+            TransportRefusal::NotReady
+        })
     }
 
     fn package(&self, start: &FlowRunStart) -> Result<Arc<FlowPackage>, FlowFailure> {
@@ -90,6 +147,10 @@ impl AgentHost for FolderAgents {
         let ids = self.registry.ids();
         let found = ids.iter().filter_map(|id| self.registry.summary(id));
         found.collect()
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.registry.changes())
     }
 
     fn flow_source(&self, agent: &AgentId, version: &str) -> Option<Arc<str>> {
@@ -169,29 +230,99 @@ impl AgentHost for FolderAgents {
         self.ask_model(&version, request, context, pieces).await
     }
 
+    fn circuit_changes(&self, key: &EffectId) -> Vec<ProviderCircuitChange> {
+        self.circuits.take(key)
+    }
+
     async fn transcribe(
         &self,
-        _media: &Value,
-        _timeout_ms: u64,
+        recording: &MediaContent,
+        timeout_ms: u64,
         context: &CallContext,
     ) -> Result<String, CodeError> {
-        let message = format!("agent {} has no provider of speech", context.agent);
-        Err(error("not_found", message))
+        let version = self.version(context)?;
+        self.transcribe_recording(&version, recording, timeout_ms, context)
+            .await
+    }
+
+    async fn synthesize(
+        &self,
+        text: &str,
+        context: &CallContext,
+    ) -> Result<Option<MediaContent>, CodeError> {
+        let version = self.version(context)?;
+        self.synthesize_speech(&version, text, context).await
+    }
+
+    fn parts(&self, agent: &AgentId, transport: &str, text: &str) -> Vec<String> {
+        match self.transport(agent, transport) {
+            Some(Ok(transport)) => transport.parts(text),
+            Some(Err(_)) | None => vec![text.to_owned()],
+        }
     }
 
     async fn send(
         &self,
-        message: &SendRequest,
-        key: &EffectId,
-        _context: &CallContext,
-    ) -> Result<Option<String>, SendError> {
-        let Some(transport) = self.resources.transports.get(&message.transport) else {
-            return Err(SendError {
-                message: format!("there is no transport {:?}", message.transport),
-                is_transient: false,
-            });
+        message: &OutgoingMessage<'_>,
+        context: &CallContext,
+    ) -> Result<TakenMessage, SendError> {
+        let transport = self.sending_transport(&context.agent, message.transport)?;
+        transport.send(message).await
+    }
+
+    async fn notify(
+        &self,
+        notice: &EscalationNotice<'_>,
+        context: &CallContext,
+    ) -> Result<(), SendError> {
+        let transport = self.sending_transport(&context.agent, notice.transport)?;
+        let links = self.resources.own_transports.links.as_ref();
+        let link = links.and_then(|links| links.url(notice, context.now));
+        let notice = EscalationNotice {
+            link: link.as_deref(),
+            ..*notice
         };
-        transport.send(&message.to, &message.text, key).await
+        transport.notify(&notice).await
+    }
+
+    fn show_decision(&self, agent: &AgentId, transport: &str, shown: ShownDecision) {
+        if let Some(Ok(transport)) = self.transport(agent, transport) {
+            tokio::spawn(async move { transport.network.show_decision(&shown).await });
+        }
+    }
+
+    fn show_life_sign(&self, agent: &AgentId, sign: LifeSign) {
+        let Some(Ok(transport)) = self.transport(agent, &sign.transport) else {
+            return;
+        };
+        if transport.network.offers(&sign) {
+            let network = Arc::clone(&transport.network);
+            self.resources.life_signs.show(agent, network, sign);
+        }
+    }
+
+    fn verify_address(
+        &self,
+        agent: &AgentId,
+        transport: &str,
+        query: &BTreeMap<String, String>,
+    ) -> Result<String, TransportRefusal> {
+        let transport = self.receiving_transport(agent, transport)?;
+        transport.network.verify_address(query)
+    }
+
+    fn transport_state(&self, agent: &AgentId, transport: &str) -> Option<Result<(), String>> {
+        Some(self.transport(agent, transport)?.map(drop))
+    }
+
+    fn receive(
+        &self,
+        agent: &AgentId,
+        transport: &str,
+        request: &TransportRequest<'_>,
+    ) -> Result<TransportDelivery, TransportRefusal> {
+        let transport = self.receiving_transport(agent, transport)?;
+        transport.network.receive(request)
     }
 }
 

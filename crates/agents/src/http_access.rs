@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::agent::AgentSpec;
 use tandem_nodes::HttpCaller;
-use tandem_record::{EffectId, EffectOutcome, ErrorInfo, HttpRequest, Object};
+use tandem_record::{EffectId, EffectOutcome, ErrorInfo, HttpRequest, Object, TraceContext};
 use tandem_script::ErrorData;
 use tokio::runtime::Handle;
 use url::Url;
@@ -17,16 +17,24 @@ pub(crate) struct HttpAccess {
     caller: Arc<HttpCaller>,
     spec: Arc<AgentSpec>,
     timeout_ms: u64,
+    /// What the calls continue.
+    trace: Option<TraceContext>,
     tasks: Handle,
 }
 
 impl HttpAccess {
     /// Called inside the runtime whose tasks make the calls.
-    pub(crate) fn new(caller: Arc<HttpCaller>, spec: Arc<AgentSpec>, timeout_ms: u64) -> Self {
+    pub(crate) fn new(
+        caller: Arc<HttpCaller>,
+        spec: Arc<AgentSpec>,
+        timeout_ms: u64,
+        trace: Option<TraceContext>,
+    ) -> Self {
         Self {
             caller,
             spec,
             timeout_ms,
+            trace,
             tasks: Handle::current(),
         }
     }
@@ -42,9 +50,9 @@ impl HttpAccess {
             Ok(request) => request,
             Err(error) => return done(Err(error)),
         };
-        let caller = self.caller.clone();
+        let (caller, trace) = (self.caller.clone(), self.trace.clone());
         self.tasks.spawn(async move {
-            done(answer(caller.call(&request, &key, None).await));
+            done(answer(caller.call(&request, &key, trace.as_ref()).await));
         });
     }
 

@@ -15,6 +15,7 @@
 mod agent_version;
 mod call_session;
 mod chat_models;
+mod circuit_notes;
 mod code_call;
 mod discover;
 mod flow_package;
@@ -30,11 +31,12 @@ mod registry;
 mod rust_code;
 mod rust_program;
 mod rust_tool;
+mod speech;
 mod summary;
 mod system_prompt;
 mod test_recorder;
 mod tool_call;
-mod transport;
+mod transports;
 mod watch;
 
 #[cfg(test)]
@@ -49,5 +51,8 @@ pub use test_recorder::{
     LoopbackFaults, LoopbackMessage, LoopbackReply, MemoryRecorder, RecordedToolCall,
     RecorderFault, TestRecorder,
 };
-pub use transport::{ChatTransport, LoopbackTransport, WebChatTransport};
+pub use transports::{
+    ChatTransport, LifeSigns, LoopbackTransport, MessageTemplate, NoticeLinks, TransportResources,
+    WebChatTransport,
+};
 pub use watch::AgentWatcher;

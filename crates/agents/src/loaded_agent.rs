@@ -9,6 +9,7 @@ use crate::flow_package::FlowPackage;
 use crate::model_scripts::ModelScripts;
 use crate::rust_code::{RustAgent, RustCode};
 use crate::summary::file_error;
+use crate::transports;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -223,6 +224,11 @@ impl LoadedAgent {
             let loaded: Vec<LoadedFlow> = in_files.chain(self.rust.loaded_flows()).collect();
             let problems = match AgentSpec::compile(&self.id, &config, &loaded) {
                 Ok(spec) => {
+                    let broken = self.transport_errors(part.entry(), &spec);
+                    if !broken.is_empty() {
+                        errors.extend(broken);
+                        return Err(errors);
+                    }
                     return match ModelScripts::read(&spec, &self.root, part.entry()) {
                         Ok(scripts) => Ok(Compiled {
                             spec,
@@ -267,6 +273,16 @@ impl LoadedAgent {
         }
     }
 
+    /// What is wrong with the transports that the agent describes.
+    fn transport_errors(&self, entry: &str, spec: &AgentSpec) -> Vec<AgentFileError> {
+        let problems = transports::problems(&spec.transports).into_iter();
+        let problems = problems.map(|(name, message)| AgentProblem {
+            path: format!("/transports/{name}"),
+            message,
+        });
+        problems.map(|p| self.problem_at(entry, &p)).collect()
+    }
+
     /// A problem with a setting, at its place in the file.
     fn problem_at(&self, file: &str, problem: &AgentProblem) -> AgentFileError {
         let text = std::fs::read_to_string(self.root.join(file)).ok();
@@ -293,12 +309,14 @@ impl LoadedAgent {
         } = compiled;
         let zone = time_zone(&part.config);
         let language = spec.language.code().to_owned();
+        let config = Arc::new(part.config.clone());
         self.flows.clear();
         for flow in part.flows.iter().chain(files.values().flatten()) {
             let set = sources.get(&flow.version);
             let package = Arc::new(FlowPackage {
                 time_zone: zone.clone(),
                 language: language.clone(),
+                config: Some(Arc::clone(&config)),
                 sources: set
                     .expect("the loader gives the source of every flow")
                     .clone(),

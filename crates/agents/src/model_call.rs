@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tandem_engine::agent::{AgentSpec, Finalization, FlowRouter, builtin_tool};
 use tandem_engine::flow::{AuthorSchema, SchemaSource};
-use tandem_nodes::{ChatRequest, ChatTool, RetrySettings};
+use tandem_nodes::{ChatRequest, ChatTool, ProviderFailure, RetrySettings};
 use tandem_record::conversation::{ChatAnswer, CodeError, ModelPurpose};
 use tandem_runtime::conversation::{CallContext, ChatModelRequest};
 
@@ -39,7 +39,7 @@ impl FolderAgents {
             tools: tools(spec, &request.tools),
             output_schema: output_schema(spec, request.purpose).map(model_schema),
             timeout: Duration::from_millis(spec.timeouts.llm_ms),
-            trace: None,
+            trace: context.trace.clone(),
         };
         let retry = RetrySettings {
             max_retries: spec.retry.max_retries,
@@ -50,19 +50,28 @@ impl FolderAgents {
         // Z-41: a text that a hook or a person has to see first is not streamed.
         let is_streamed = request.streams && spec.finalization == Finalization::Streaming;
         let pieces = is_streamed.then_some(pieces);
+        let call = model.call(&asked, &retry, pieces);
+        let reply = self.guarded(model.provider(), context, call).await?;
+        self.checked(version, request.purpose, context, reply.answer)
+            .await
+    }
+
+    /// Calls a provider unless its circuit is open.
+    pub(crate) async fn guarded<T>(
+        &self,
+        provider: &str,
+        context: &CallContext,
+        call: impl Future<Output = Result<T, ProviderFailure>>,
+    ) -> Result<T, CodeError> {
         let clock = || self.registry.now();
         let log = |change: tandem_nodes::CircuitChange| {
             let (agent, provider) = (&change.agent, change.provider.as_str());
             tracing::warn!(%agent, provider, to = ?change.to, "the circuit of a provider changed");
+            self.circuits.note(&context.key, &change);
         };
-        let call = model.call(&asked, &retry, pieces);
-        let provider = model.provider();
-        let called = models
-            .breakers
-            .call(&context.agent, provider, &clock, &log, call);
-        let reply = called.await.map_err(|failure| failure.error)?;
-        self.checked(version, request.purpose, context, reply.answer)
-            .await
+        let breakers = &self.resources.models.breakers;
+        let called = breakers.call(&context.agent, provider, &clock, &log, call);
+        called.await.map_err(|failure| failure.error)
     }
 
     /// The engine validates JSON Schemas; a Standard Schema is validated in its realm, which may change

@@ -7,19 +7,31 @@
 use crate::flow_package::FlowPackage;
 use crate::tool_call::issue_texts;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use tandem_engine::flow::{FlowError, not_an_effect};
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_record::conversation::{FlowFailure, FlowRunStart};
 use tandem_record::{Object, RunId, Timestamp};
-use tandem_runtime::conversation::FlowProgram;
+use tandem_runtime::conversation::{FilterFailure, FlowProgram, ReadKeys};
 use tandem_script::{
-    ErrorData, FlowInstance, FlowStart, FlowStep, ParkedCallStep, ScriptFailure, ScriptLimits,
-    Surroundings,
+    Argument, ErrorData, FlowInstance, FlowStart, FlowStep, ParkedCallStep, ScriptFailure,
+    ScriptLimits, Surroundings,
 };
+
+/// Resumptions after which the heap is measured again: that walks through all of it and takes longer than a step.
+const RESUMED_BETWEEN_MEASURES: u32 = 32;
+
+/// A flow that is closed may try so many calls of `ctx`.
+const MAX_CALLS_WHILE_CLOSING: usize = 100;
+/// A filter may read so many keys.
+const MAX_CALLS_OF_FILTER: usize = 1_000;
 
 pub(crate) struct ScriptProgram {
     run: RunId,
     instance: FlowInstance,
+    /// The size of the heap when it was measured last, and resumptions since then.
+    measured: Cell<Option<usize>>,
+    resumed: u32,
     /// The host call whose answer the engine gives next.
     asked: Option<u64>,
     /// Lines of `console` are written to the log. A replay wrote them before.
@@ -51,6 +63,8 @@ impl ScriptProgram {
         let mut program = Self {
             run: start.run_id.clone(),
             instance,
+            measured: Cell::new(None),
+            resumed: 0,
             asked: None,
             is_live,
         };
@@ -109,6 +123,10 @@ impl ScriptProgram {
 
 impl FlowProgram for ScriptProgram {
     fn resume(&mut self, with: Resume, context: &Object, now: Timestamp) -> ProgramStep {
+        self.resumed += 1;
+        if self.resumed.is_multiple_of(RESUMED_BETWEEN_MEASURES) {
+            self.measured.set(None);
+        }
         self.instance.set_now(now.0);
         if let Err(why) = self.instance.update_context(context) {
             return ProgramStep::Failed(failure(why));
@@ -139,22 +157,84 @@ impl FlowProgram for ScriptProgram {
         validated(step)
     }
 
-    fn close(&mut self) -> Vec<Value> {
-        let step = self.instance.close();
-        self.log();
-        match step {
-            FlowStep::Closed { ignored, failure } => {
-                if let Some(failure) = failure {
-                    tracing::debug!(run = %self.run, %failure, "a flow failed while it was closed");
+    fn filter_input(
+        &mut self,
+        input: &Value,
+        keys: &ReadKeys,
+        timeout_ms: u64,
+        now: Timestamp,
+    ) -> Result<Value, FilterFailure> {
+        self.instance.set_now(now.0);
+        let args = [Argument::Data(input.clone()), Argument::Context];
+        let mut step =
+            self.instance
+                .call_parked_fn_within("/processBeforeForward", &args, timeout_ms);
+        for _ in 0..MAX_CALLS_OF_FILTER {
+            self.log();
+            let call = match step {
+                ParkedCallStep::Returned(decision) => return Ok(decision),
+                ParkedCallStep::Failed(why) => return Err(self.filter_failure(why.message)),
+                ParkedCallStep::HostCalls(calls) => calls.into_iter().next(),
+            };
+            let Some(call) = call else { break };
+            let answer = match call.name.as_str() {
+                "session.kv.get" => {
+                    let key = call.args.first().and_then(Value::as_str);
+                    key.and_then(|key| keys.get(key)).cloned()
                 }
-                ignored
-            }
-            _ => Vec::new(),
+                "session.kv.all" => Some(json!(keys)),
+                _ => None,
+            };
+            let answer = answer.unwrap_or_default();
+            step = self.instance.answer_parked(call.index, Ok(&answer));
+        }
+        let why = format!("the filter made more than {MAX_CALLS_OF_FILTER} calls of ctx");
+        Err(self.filter_failure(why))
+    }
+
+    /// Calls of `ctx` are not made, as effects are not performed. The code goes on to its end with `null`.
+    fn close(&mut self) -> Vec<Value> {
+        let mut step = self.instance.close();
+        let mut calls = Vec::new();
+        loop {
+            self.log();
+            let call = match step {
+                FlowStep::HostCalls(waiting) if calls.len() < MAX_CALLS_WHILE_CLOSING => {
+                    waiting.into_iter().next()
+                }
+                FlowStep::Closed { ignored, failure } => {
+                    if let Some(failure) = failure {
+                        tracing::debug!(run = %self.run, %failure, "a flow failed while it was closed");
+                    }
+                    calls.extend(ignored);
+                    return calls;
+                }
+                _ => None,
+            };
+            let Some(call) = call else {
+                return calls;
+            };
+            calls.push(json!({"type": "call", "name": call.name, "args": call.args}));
+            step = self.instance.answer(call.index, Ok(&Value::Null));
         }
     }
 
     fn memory_bytes(&self) -> usize {
-        usize::try_from(self.instance.heap_bytes()).unwrap_or(usize::MAX)
+        if let Some(bytes) = self.measured.get() {
+            return bytes;
+        }
+        let bytes = usize::try_from(self.instance.heap_bytes()).unwrap_or(usize::MAX);
+        self.measured.set(Some(bytes));
+        bytes
+    }
+}
+
+impl ScriptProgram {
+    fn filter_failure(&self, message: String) -> FilterFailure {
+        FilterFailure {
+            message,
+            is_lost: !self.instance.is_usable(),
+        }
     }
 }
 
@@ -178,6 +258,9 @@ fn context(package: &FlowPackage, start: &FlowRunStart) -> Object {
     put("flowId", json!(start.flow_id));
     put("flowRunId", json!(start.run_id));
     put("language", json!(package.language));
+    if let Some(config) = &package.config {
+        put("config", (**config).clone());
+    }
     if let Some(input) = &start.input {
         put("input", input.clone());
     }

@@ -127,6 +127,8 @@ impl<P: FlowProgram> Replay<P> {
             // The code sees none of it. A diverged run may be tried again.
             FlowRecord::Paused { .. }
             | FlowRecord::Resumed { .. }
+            // What a filter decided is in the result that follows: it is not asked again.
+            | FlowRecord::Hook { .. }
             | FlowRecord::Diverged { .. } => Ok(()),
         }
     }

@@ -1,11 +1,12 @@
 //! The code of a flow run in Rust, as the runtime drives it.
 
 use serde_json::Value;
+use std::time::{Duration, Instant};
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_flow::{FlowTask, RustFlow};
 use tandem_record::conversation::{FlowFailure, FlowRunStart};
 use tandem_record::{Object, Timestamp};
-use tandem_runtime::conversation::FlowProgram;
+use tandem_runtime::conversation::{FilterFailure, FlowProgram, ReadKeys};
 
 pub(crate) struct RustProgram(FlowTask);
 
@@ -35,6 +36,27 @@ impl FlowProgram for RustProgram {
     /// A schema of a flow in Rust is JSON Schema, which the engine validates itself.
     fn check_reply(&mut self, value: &Value, _: Timestamp) -> Result<Value, Vec<String>> {
         Ok(value.clone())
+    }
+
+    /// Nothing stops code that is trusted: whatever took too long is not used.
+    fn filter_input(
+        &mut self,
+        input: &Value,
+        keys: &ReadKeys,
+        timeout_ms: u64,
+        _: Timestamp,
+    ) -> Result<Value, FilterFailure> {
+        let began = Instant::now();
+        let answer = self.0.filter_input(input, keys);
+        let took_too_long = began.elapsed() > Duration::from_millis(timeout_ms);
+        let answer = match took_too_long {
+            true => Err(format!("the filter took longer than {timeout_ms} ms")),
+            false => answer,
+        };
+        answer.map_err(|message| FilterFailure {
+            message,
+            is_lost: false,
+        })
     }
 
     fn close(&mut self) -> Vec<Value> {

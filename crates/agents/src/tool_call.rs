@@ -258,7 +258,10 @@ impl Attempt<'_> {
             timeout_ms: self.left_ms(),
         };
         let http = &self.call.agents.resources.http;
-        match http.call(&request, &context.key, None).await {
+        match http
+            .call(&request, &context.key, context.trace.as_ref())
+            .await
+        {
             EffectOutcome::Done { mut outputs } => Ok(outputs.remove("body").unwrap_or_default()),
             EffectOutcome::Failed { error: why } => {
                 let code = match why.code.as_str() {

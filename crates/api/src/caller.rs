@@ -12,12 +12,23 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use tandem_access::{AuthenticateError, Identity, RateKey, Scope, bearer};
+use tandem_app::{AppError, ForbiddenReason};
 
 /// The scope a route requires. It is a type and not a value, so that the check happens before the
 /// body is read.
 pub(crate) trait RequiredScope: Send + Sync {
     /// `None` when any valid key is accepted.
     const SCOPE: Option<Scope>;
+    /// Whether the route is open to keys that are good for one agent only. Its use case then checks the agent.
+    const SERVES_AGENT_KEYS: bool = false;
+}
+
+/// The same scope, on a route about conversations: what it reads and writes is of the agent of such a key.
+pub(crate) struct OfConversations<N>(PhantomData<N>);
+
+impl<N: RequiredScope> RequiredScope for OfConversations<N> {
+    const SCOPE: Option<Scope> = N::SCOPE;
+    const SERVES_AGENT_KEYS: bool = true;
 }
 
 macro_rules! required_scopes {
@@ -35,7 +46,7 @@ macro_rules! required_scopes {
 
 required_scopes! {
     ManifestRead, RunsCreate, RunsRead, RunsCancel, ArtifactsRead, ApprovalsRespond, AuditRead, Workflows,
-    Keys, Groups, Test, WebhooksManage,
+    ConversationsTakeover, Keys, Groups, Test, WebhooksManage,
 }
 
 /// Any valid key.
@@ -44,7 +55,7 @@ impl RequiredScope for AnyScope {
     const SCOPE: Option<Scope> = None;
 }
 
-/// An authenticated caller that holds the scope `N` requires.
+/// An authenticated caller that holds the scope `N` requires, with a key that is good for the route.
 pub(crate) struct Caller<N> {
     identity: Identity,
     needed: PhantomData<N>,
@@ -71,6 +82,9 @@ impl<N: RequiredScope> FromRequestParts<SharedState> for Caller<N> {
             let method = parts.method.as_str();
             api.app.check_scope(&identity, scope, method).await?;
         }
+        if identity.agent.is_some() && !N::SERVES_AGENT_KEYS {
+            return Err(AppError::from(ForbiddenReason::BoundToAgent).into());
+        }
         Ok(Self {
             identity,
             needed: PhantomData,
@@ -92,7 +106,17 @@ pub(crate) async fn authenticate(parts: &Parts, api: &ApiState) -> Result<Identi
         (Err(_), None) => RateKey::credential(""),
     };
     api.requests.check(key, now_ms)?;
-    let outcome = match presented {
+    look_up(parts, api).await
+}
+
+/// Looks the credential up without a limit for good ones: what everybody may read is not refused to whoever
+/// presents a key.
+pub(crate) async fn look_up(parts: &Parts, api: &ApiState) -> Result<Identity, Problem> {
+    let now = api.now();
+    let now_ms = u64::try_from(now.0).unwrap_or(0);
+    let address = peer_address(parts);
+    let header = parts.headers.get(AUTHORIZATION);
+    let outcome = match bearer(header.and_then(|value| value.to_str().ok())) {
         Ok(credential) => api.keyring.authenticate(credential, now).await,
         Err(why) => Err(why.into()),
     };

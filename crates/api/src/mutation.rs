@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use std::sync::{Arc, OnceLock};
 use tandem_access::Identity;
 use tandem_app::{AppError, Completion, Idempotency, KeyedRequest, Ticket};
-use tandem_record::{Partition, Principal};
+use tandem_record::{AgentId, Partition, Principal};
 
 const MAX_KEY_CHARS: usize = 255;
 
@@ -91,6 +91,11 @@ pub(crate) enum IdempotencyCheck {
 }
 
 impl Mutation {
+    /// The `Idempotency-Key` of the request.
+    pub(crate) fn idempotency_key(&self) -> Option<&str> {
+        self.key.as_ref().map(|sent| sent.text.as_str())
+    }
+
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         body::parse(&self.body)
     }
@@ -106,7 +111,8 @@ impl Mutation {
         api: &ApiState,
         caller: &Identity,
     ) -> Result<IdempotencyCheck, Problem> {
-        self.begin_for(api, &caller.partition()).await
+        self.begin_with(api, &caller.partition(), None, caller.agent.as_ref())
+            .await
     }
 
     /// The same for what depends on who asks: a decision counts for its principal, and a secret is
@@ -117,7 +123,8 @@ impl Mutation {
         caller: &Identity,
     ) -> Result<IdempotencyCheck, Problem> {
         let principal = Some(&caller.principal);
-        self.begin_with(api, &caller.partition(), principal).await
+        self.begin_with(api, &caller.partition(), principal, caller.agent.as_ref())
+            .await
     }
 
     /// The same for what depends on the admin who asks: many admins may use one key. Another admin's request
@@ -138,7 +145,8 @@ impl Mutation {
         }
         let admin = format!("{}\0{}", caller.principal, credentials.join("\0"));
         let admin = Principal::from(admin);
-        self.begin_with(api, &caller.partition(), Some(&admin))
+        let agent = caller.agent.as_ref();
+        self.begin_with(api, &caller.partition(), Some(&admin), agent)
             .await
     }
 
@@ -148,7 +156,7 @@ impl Mutation {
         api: &ApiState,
         caller: &Partition,
     ) -> Result<IdempotencyCheck, Problem> {
-        self.begin_with(api, caller, None).await
+        self.begin_with(api, caller, None, None).await
     }
 
     async fn begin_with(
@@ -156,14 +164,20 @@ impl Mutation {
         api: &ApiState,
         caller: &Partition,
         principal: Option<&Principal>,
+        agent: Option<&AgentId>,
     ) -> Result<IdempotencyCheck, Problem> {
         let Some(sent) = &self.key else {
             self.take_permit(api, caller).await?;
             return Ok(IdempotencyCheck::New(Ticket::without_key()));
         };
+        // A key that is good for one agent only is not answered with what another caller was.
+        let operation = match agent {
+            Some(agent) => format!("agent {agent}: {}", sent.operation),
+            None => sent.operation.clone(),
+        };
         let request = KeyedRequest {
             key: &sent.text,
-            operation: &sent.operation,
+            operation: &operation,
             target: &sent.path,
             body: &self.body,
             principal,

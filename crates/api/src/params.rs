@@ -29,6 +29,16 @@ impl Params {
             .filter(|v| !v.is_empty())
     }
 
+    /// The value of a filter. An empty one is refused: taken as absent, it would select everything.
+    pub(crate) fn filled(&self, name: &str) -> Result<Option<String>, Problem> {
+        match self.0.iter().find(|(n, _)| n == name) {
+            Some((_, value)) if value.is_empty() => {
+                Err(Problem::invalid(name, "must not be empty"))
+            }
+            found => Ok(found.map(|(_, value)| value.clone())),
+        }
+    }
+
     /// A whole number within bounds.
     pub(crate) fn number(
         &self,

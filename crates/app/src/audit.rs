@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::error::{AppError, ResourceKind, TenantResource};
 use serde_json::Value;
 use tandem_access::{Identity, Scope};
-use tandem_record::InterruptId;
+use tandem_record::{EscalationId, InterruptId};
 use tandem_runtime::audit::{AuditVerification, Export};
 
 impl App {
@@ -32,9 +32,31 @@ impl App {
         caller: &Identity,
         interrupt: &InterruptId,
     ) -> Result<Value, AppError> {
-        let row = self.read_interrupt(caller, interrupt).await?;
+        let question = match self.read_interrupt(caller, interrupt).await {
+            Ok(row) => row.interrupt,
+            Err(error @ AppError::NotFound(_)) => {
+                let of_escalation = self.question_of_escalation(caller, interrupt).await?;
+                of_escalation.ok_or(error)?
+            }
+            Err(error) => return Err(error),
+        };
         let audit_signer = &self.inner.audit_signer;
-        let receipt = audit_signer.receipt(&row.tenant, &row.interrupt).await?;
+        let receipt = audit_signer.receipt(&caller.tenant, &question).await?;
         receipt.ok_or(AppError::NotFound(ResourceKind::Receipt))
+    }
+
+    /// The question by which an escalation was decided, for somebody who knows the escalation only.
+    async fn question_of_escalation(
+        &self,
+        caller: &Identity,
+        id: &InterruptId,
+    ) -> Result<Option<InterruptId>, AppError> {
+        let escalation = EscalationId::new(id.as_str());
+        let found = self.escalation_of(caller, &escalation).await?;
+        Ok(found.map(|found| {
+            let record = found.record;
+            let of_flow = record.interrupt_id.filter(|_| !record.detached);
+            of_flow.unwrap_or_else(|| id.clone())
+        }))
     }
 }

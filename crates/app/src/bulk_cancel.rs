@@ -2,9 +2,9 @@
 //! response may be stored after the mutation.
 
 use crate::app::App;
+use crate::conversation::AdminCall;
 use crate::error::AppError;
 use crate::idempotency::{Completion, Idempotency};
-use tandem_access::Identity;
 use tandem_record::{RunId, RunStatus};
 
 const MAX_RUNS: usize = 100;
@@ -18,10 +18,11 @@ pub struct BulkCancelResult {
 }
 
 impl App {
-    /// Cancels runs in the order they are named. A fault of the host ends the whole request.
+    /// Cancels runs in the order they are named, those of flows with the rights of an admin. A fault of the host
+    /// ends the whole request.
     pub async fn cancel_runs(
         &self,
-        caller: &Identity,
+        call: &AdminCall<'_>,
         runs: Vec<RunId>,
         reason: Option<String>,
         idempotency: Idempotency<Vec<BulkCancelResult>>,
@@ -29,7 +30,7 @@ impl App {
         check(&runs, reason.as_deref())?;
         let mut results = Vec::with_capacity(runs.len());
         for run in runs {
-            let result = match self.cancel_found(caller, &run, reason.clone()).await {
+            let result = match self.cancel_found(call, &run, reason.clone()).await {
                 Err(error) if error.is_fault() => return Err(error),
                 result => result,
             };
@@ -40,12 +41,21 @@ impl App {
 
     async fn cancel_found(
         &self,
-        caller: &Identity,
+        call: &AdminCall<'_>,
         run: &RunId,
         reason: Option<String>,
     ) -> Result<RunStatus, AppError> {
-        let cancelled = self.cancel_run(caller, run.clone(), reason, Idempotency::none());
-        Ok(cancelled.await?.done().status)
+        let cancelled = match run.is_flow_run() {
+            true => {
+                self.cancel_flow_run(call, run.clone(), Idempotency::none())
+                    .await?
+            }
+            false => {
+                self.cancel_run(call.caller, run.clone(), reason, Idempotency::none())
+                    .await?
+            }
+        };
+        Ok(cancelled.done().status)
     }
 }
 

@@ -93,6 +93,7 @@ impl CreateRun {
                 memory: None,
                 forked_from: None,
                 forked_by: Vec::new(),
+                levels_above: 0,
             },
             exclusive_scope: self.exclusive_scope,
         }

@@ -111,7 +111,8 @@ impl App {
             digest: answer.digest,
             by: Some(caller.principal.clone()),
         };
-        let access_check: AccessCheck = Arc::new(move |policy| may_decide(policy, &decider));
+        let access_check: AccessCheck =
+            Arc::new(move |policy, voter| may_decide(policy, &decider, voter));
         let runtime = self.runtime_for(caller);
         let proposed = (caller.partition(), run, proposal);
         self.propose(runtime, proposed, access_check, idempotency)
@@ -144,7 +145,9 @@ impl App {
             by: None,
         };
         let runtime = self.runtime().acting_as(Actor::link());
-        let access_check: AccessCheck = Arc::new(may_decide_by_link);
+        let issued_to = linked.claims.issued_to;
+        let access_check: AccessCheck =
+            Arc::new(move |policy, voter| may_decide_by_link(policy, issued_to.as_ref(), voter));
         let proposed = (of, run, proposal);
         let decided = self.propose(runtime, proposed, access_check, idempotency);
         match decided.await {
@@ -190,7 +193,7 @@ impl App {
         policy: &DecisionPolicy,
     ) -> Result<Option<Denial>, AppError> {
         let decider = self.decider(caller, None).await?;
-        Ok(match may_decide(policy, &decider) {
+        Ok(match may_decide(policy, &decider, None) {
             DecisionAuthorization::Granted(_) => None,
             DecisionAuthorization::Denied(why) => Some(why),
         })

@@ -3,7 +3,7 @@
 
 use tandem_access::{Denied, KeyChangeDenied, KeyError, Scope};
 use tandem_record::{Denial, Principal, RunId, Seq, TenantId, Timestamp};
-use tandem_runtime::conversation::{AuthzDenial, SessionRefusal};
+use tandem_runtime::conversation::{AuthzDenial, ScheduleRefusal, SessionRefusal};
 use tandem_runtime::{
     Fault, Problem, Refusal, RegisterError, SubmitError, Unforkable, WebhookError,
 };
@@ -75,9 +75,15 @@ pub enum AppError {
     /// The agent's rules do not allow it. The denial is recorded.
     #[error("the agent's rules do not allow this")]
     AdminDenied(AuthzDenial),
+    /// The schedule refused the command.
+    #[error(transparent)]
+    ScheduleRefused(ScheduleRefusal),
     /// The session refused the command.
     #[error(transparent)]
     SessionRefused(SessionRefusal),
+    /// A request of a network that its transport does not accept as one.
+    #[error("the request is not signed by the network, or is too old")]
+    InvalidSignature,
     /// Only the runtime ends this wait.
     #[error("nobody can answer this from outside")]
     NotAnswerable,
@@ -124,6 +130,15 @@ pub enum ResourceKind {
     Session,
     ChatUser,
     Escalation,
+    /// A bridge between a session and a desk.
+    Proxy,
+    /// A transport of an agent to which messages are delivered.
+    Transport,
+    /// A recording or file of a session.
+    Media,
+    Schedule,
+    /// An occurrence of a schedule.
+    ScheduleRun,
 }
 
 impl ResourceKind {
@@ -144,6 +159,11 @@ impl ResourceKind {
             Self::Session => "session",
             Self::ChatUser => "user",
             Self::Escalation => "escalation",
+            Self::Proxy => "bridge",
+            Self::Transport => "transport",
+            Self::Media => "recording",
+            Self::Schedule => "schedule",
+            Self::ScheduleRun => "occurrence",
         }
     }
 }
@@ -175,6 +195,9 @@ pub enum ForbiddenReason {
     /// The resource concerns every workspace, and the key is bound to one.
     #[error("the key is bound to a workspace")]
     BoundToWorkspace(TenantResource),
+    /// The key is good for the conversations of one agent, and nothing else.
+    #[error("the key is good for one agent only")]
+    BoundToAgent,
     #[error("the workflow belongs to the whole tenant")]
     WorkflowOfTenant,
     #[error("only test keys may force an engine version")]

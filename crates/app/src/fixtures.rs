@@ -40,7 +40,7 @@ pub async fn runnable_fixtures(
         let is_supported_here = |d: &Definition| {
             let agents = runtime.agent_policy().first_missing_capability(d).is_none();
             let served = agents && is_served(d, runtime.tools(), runtime.packs());
-            served && d.is_conformance() && d.echoed_secrets().all(&has_secret)
+            served && d.is_conformance() && d.needed_secrets().all(&has_secret)
         };
         if definition.is_some_and(|d| is_supported_here(&d))
             && is_runnable(&registered.document, runtime)

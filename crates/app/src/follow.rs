@@ -138,7 +138,7 @@ impl Follower {
 
 /// The bytes that count for a page of this size: as values and as text. When the page is read again it is
 /// as large, or filled up to the size of a page.
-fn room_for_page(bytes: usize) -> usize {
+pub(crate) fn room_for_page(bytes: usize) -> usize {
     match bytes {
         0..=SMALL_PAGE_BYTES => 0,
         bytes => 2 * bytes.max(PAGE.bytes),

@@ -61,6 +61,12 @@ impl App {
         self.admit_mock_provider(caller, requested.overlay.configurable.as_mut())?;
         // A run past retention is still found here, to return its own error.
         let source = self.find_run_or_expired(caller, &requested.source).await?;
+        let is_flow = source.row.run_id.is_flow_run();
+        let overlay = &requested.overlay;
+        if is_flow && *overlay != RunOptions::default() {
+            let message = "runs of flows have no options";
+            return Err(AppError::invalid("/runOptionsOverlay", message));
+        }
         let (named, mode) = (requested.source, requested.mode);
         let convert = move |run: &RunId| ForkedRun {
             run: run.clone(),

@@ -10,10 +10,10 @@ use crate::error::{AppError, ForbiddenReason, ResourceKind};
 use crate::idempotency::{Committed, Completion, Idempotency};
 use crate::rfc3339::parse_time;
 use tandem_access::{
-    Identity, KeyDraft, KeyError, KeyRecord, NewKey, Scope, Secret, expiry_of_new_key,
-    may_create_key, may_revoke_key, may_rotate_key, principal_of_new_key,
+    Identity, KeyDraft, KeyError, KeyRecord, MadeKeys, NewKey, Revocation, RevokedKeys, Scope,
+    Secret, expiry_of_new_key, may_create_key, may_revoke_key, principal_of_new_key,
 };
-use tandem_record::{Principal, WorkspaceId};
+use tandem_record::{AgentId, Principal, WorkspaceId};
 
 const MAX_NAME_CHARS: usize = 128;
 
@@ -27,6 +27,8 @@ pub struct CreateKey {
     /// Must be the caller's own tenant, which is also the default.
     pub tenant: Option<String>,
     pub workspace: Option<String>,
+    /// The only agent it is good for.
+    pub agent: Option<String>,
     /// RFC 3339, not after the expiry of the caller's key. When left out: that expiry, or never.
     pub expires_at: Option<String>,
     pub test: bool,
@@ -45,6 +47,7 @@ impl CreateKey {
             ("/name", Some(&self.name)),
             ("/principal", self.principal.as_ref()),
             ("/workspace", self.workspace.as_ref()),
+            ("/agent", self.agent.as_ref()),
         ];
         let given = named
             .into_iter()
@@ -65,10 +68,15 @@ impl CreateKey {
             let message = "must have 1 to 128 characters";
             return Err(AppError::invalid("/principal", message));
         }
+        let agent = self.agent.map(AgentId::from).or(caller.agent.clone());
         let mut scopes = Vec::with_capacity(self.scopes.len());
         for (i, name) in self.scopes.iter().enumerate() {
             let scope = Scope::parse(name)
                 .ok_or_else(|| AppError::invalid(format!("/scopes/{i}"), "is not a scope"))?;
+            if agent.is_some() && !scope.concerns_conversations() {
+                let message = "does nothing for a key that is good for one agent only";
+                return Err(AppError::invalid(format!("/scopes/{i}"), message));
+            }
             scopes.push(scope);
         }
         let workspace = self.workspace.map(WorkspaceId::from);
@@ -78,6 +86,7 @@ impl CreateKey {
             name: self.name,
             tenant: home,
             workspace: workspace.or_else(|| caller.workspace.clone()),
+            agent,
             principal: principal_of_new_key(caller, self.principal.map(Principal::from)),
             scopes: scopes.into_iter().collect(),
             roles: self.roles,
@@ -121,9 +130,10 @@ impl App {
         let record = self.find_key(caller, key_id).await?;
         let (keyring, by, now) = (self.inner.keyring.clone(), caller.actor(), self.now());
         let protected = keyring.protected(&record.tenant, now).await?;
-        // The answer holds a working secret of that key's powers.
-        may_rotate_key(caller, &record, protected.as_ref())?;
         let expires_at = expiry_of_new_key(caller, expires_at)?;
+        // The answer holds a working secret of that key's powers, as if the caller had made it.
+        let second = NewKey::like(&record, expires_at);
+        may_create_key(caller, &second, protected.as_ref())?;
         let (tenant, id) = (&record.tenant, &record.key_id);
         let drafting = keyring.draft_rotation(tenant, id, expires_at, &by, now);
         self.commit_key(drafting.await?, idempotency).await
@@ -151,28 +161,34 @@ impl App {
             .await
     }
 
-    /// Sessions opened with the key end with it.
+    /// Revokes a key and what it made. Sessions opened with these keys end with them.
     pub async fn revoke_key(
         &self,
         caller: &Identity,
         key_id: &str,
-        idempotency: Idempotency<()>,
-    ) -> Result<Completion<()>, AppError> {
+        made: MadeKeys,
+        idempotency: Idempotency<RevokedKeys>,
+    ) -> Result<Completion<RevokedKeys>, AppError> {
         caller.require_scope(Scope::Keys)?;
         let record = self.find_key(caller, key_id).await?;
         let (keyring, by, now) = (self.inner.keyring.clone(), caller.actor(), self.now());
         let protected = keyring.protected(&record.tenant, now).await?;
         may_revoke_key(caller, &record, protected.as_ref())?;
-        let id = record.key_id;
+        let id = record.key_id.clone();
+        // Nothing the caller may not revoke: what a key makes is never above it.
+        let revocation = Revocation::new(record, made, caller, protected.as_ref());
         let (sessions, codes) = (self.inner.sessions.clone(), self.inner.codes.clone());
-        run_to_completion(async move {
-            let revoked = keyring.revoke(&record.tenant, &id, &by, now).await;
-            codes.remove_key(&id);
-            sessions.close_for_key(&id);
+        let revoked = run_to_completion(async move {
+            let revoked = keyring.revoke_with_made(revocation, &by, now).await;
+            let also = revoked.iter().flat_map(|revoked| &revoked.also);
+            for id in also.chain([&id]) {
+                codes.remove_key(id);
+                sessions.close_for_key(id);
+            }
             revoked
-        })
-        .await?;
-        self.complete(idempotency, ()).await
+        });
+        let revoked = revoked.await?;
+        self.complete(idempotency, revoked).await
     }
 
     /// Keys the caller may see, oldest first: those of its tenant and, when it is bound to one, of its

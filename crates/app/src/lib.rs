@@ -79,15 +79,16 @@ pub use webhooks::{
 // Re-exports of the runtime: what use cases take and return, and what entry points tell about the host.
 // Entry points need not depend on the runtime, and cannot call it.
 pub use tandem_runtime::audit::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
-pub use tandem_runtime::conversation::{AuthzDenial, SessionRefusal};
+pub use tandem_runtime::conversation::{AuthzDenial, ScheduleRefusal, SessionRefusal};
 pub use tandem_runtime::{
     APPROVAL_ACTIONS, ASK_USER_ROUTINGS, BUDGET_MULTIPLIER, CLARIFICATION_ROUNDS, ChatUserFilter,
     Definition, DelegationRecord, DeliveryRow, DeliveryState, ENGINE_VERSION, ENVELOPES_PER_TURN,
-    FAN_OUT_POLICIES, Fault, GroupRecord, InboxCursor, InboxQuery, InboxSort, InterruptFilter,
-    InterruptRow, JOIN_MODES, ListedRun, ListingPage, MAX_ATTEMPTS, MAX_ENTRY_BYTES, MAX_FAN_OUT,
-    MOCK_PROVIDERS, MODEL_NODE_TYPES, Metrics, MockEntry, NextSteps, ObservedRun, Page, PageLimit,
-    ParkedWork, Problem as DocumentProblem, REASONING_TOKEN_LIMIT, Refusal, RegisteredWorkflow,
-    Registration, RunFilter, RunFold, RunPosition, RunRow, SIBLING_WRITES, SessionFilter,
-    StoredResponse, StoredRun, Subscription, TOOL_NODE_TYPES, Unforkable, WebhookError,
-    accepted_edit, advertised_types, compaction_batch_size, count_vote, webhook_status,
+    EscalationAssignee, FAN_OUT_POLICIES, Fault, GroupRecord, InboxCursor, InboxQuery, InboxSort,
+    InterruptFilter, InterruptRow, JOIN_MODES, ListedRun, ListingPage, MAX_ATTEMPTS,
+    MAX_ENTRY_BYTES, MAX_FAN_OUT, MOCK_PROVIDERS, MODEL_NODE_TYPES, Metrics, MockEntry, NextSteps,
+    ObservedRun, Page, PageLimit, ParkedWork, Problem as DocumentProblem, REASONING_TOKEN_LIMIT,
+    Refusal, RegisteredWorkflow, Registration, RunFilter, RunFold, RunPosition, RunRow,
+    SIBLING_WRITES, SessionFilter, StoredResponse, StoredRun, Subscription, TOOL_NODE_TYPES,
+    Unforkable, WebhookError, accepted_edit, advertised_types, compaction_batch_size, count_vote,
+    in_place, webhook_status,
 };

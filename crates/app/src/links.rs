@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::error::{AppError, ForbiddenReason, ResourceKind};
 use std::borrow::Cow;
 use tandem_access::{Identity, LinkClaims, LinkIntent, Scope};
-use tandem_record::{InterruptView, Partition, RunId, Timestamp};
+use tandem_record::{InterruptView, Partition, RunId, SessionId, TenantId, Timestamp};
 use tandem_runtime::InterruptRow;
 
 /// The interrupt of a link whose signature is valid.
@@ -41,12 +41,21 @@ impl App {
     pub async fn find_linked_interrupt(&self, token: &str) -> Result<LinkedInterrupt, AppError> {
         let unknown = || AppError::NotFound(ResourceKind::Interrupt);
         let claims = self.inner.links.verify(token).ok_or_else(unknown)?;
-        let run = self.runtime().find_any_run(&claims.run_id).await?;
-        let run = run.ok_or_else(unknown)?;
+        let tenant = self.tenant_of_link(&claims).await?.ok_or_else(unknown)?;
         let question = &claims.interrupt_id;
-        let row = self.runtime().question(&run.row.tenant, question).await?;
+        let row = self.runtime().question(&tenant, question).await?;
         let row = row.ok_or_else(unknown)?;
         Ok(LinkedInterrupt { claims, row })
+    }
+
+    /// Whose question it is: that of a run, or of a session.
+    async fn tenant_of_link(&self, claims: &LinkClaims) -> Result<Option<TenantId>, AppError> {
+        if let Some(run) = self.runtime().find_any_run(&claims.run_id).await? {
+            return Ok(Some(run.row.tenant));
+        }
+        let session = SessionId::from(claims.run_id.as_str());
+        let session = self.runtime().read_session(&session).await?;
+        Ok(session.map(|session| session.start().owner.tenant.clone()))
     }
 
     /// The open question of a link.
@@ -93,7 +102,7 @@ impl App {
         linked: &LinkedInterrupt,
         intent: LinkIntent,
     ) -> Result<(), AppError> {
-        // Links of earlier releases name nobody; they end within half an hour.
+        // Links of notices name nobody and only show; those of earlier releases end within half an hour.
         let Some(principal) = &linked.claims.issued_to else {
             return Ok(());
         };

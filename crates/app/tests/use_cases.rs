@@ -37,6 +37,7 @@ fn caller(tenant: &str, scopes: &[Scope]) -> Identity {
         principal: "ana".into(),
         tenant: tenant.into(),
         workspace: None,
+        agent: None,
         scopes: scopes.iter().copied().collect(),
         roles: Arc::from([]),
         test_key: false,

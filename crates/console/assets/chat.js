@@ -114,7 +114,7 @@ const handlers = {
       state.streams.delete(frame.turnId);
       stream.item.remove();
     }
-    put(frame.id, frame.from, frame.text, { at: frame.at });
+    put(frame.id, frame.from, frame.text, { at: frame.at, speech: frame.speech });
     state.messages.get(frame.id).item.dataset.stored = '';
     if (frame.from !== 'visitor') announce(`${speaker(frame.from)}: ${frame.text}`);
   },
@@ -127,6 +127,17 @@ const handlers = {
     }
     byId('typing').hidden = true;
     follow(() => { stream.bubble.textContent += content; });
+  },
+  MEDIA({ contentType, data }) {
+    const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+    const url = URL.createObjectURL(new Blob([bytes], { type: contentType }));
+    const player = new Audio(url);
+    const release = () => URL.revokeObjectURL(url);
+    player.addEventListener('ended', release);
+    player.play().catch(() => {
+      release();
+      notice('This browser cannot play the answer.');
+    });
   },
   SUPPRESSED({ turnId }) {
     const stream = state.streams.get(turnId);
@@ -249,7 +260,18 @@ function show(from, text) {
   return { item, bubble, status };
 }
 
-function put(id, from, text, { at, pending = false }) {
+function listenButton(speech) {
+  const button = element('button', 'listen');
+  button.type = 'button';
+  button.textContent = 'Listen';
+  button.addEventListener('click', () => {
+    if (state.socket?.readyState !== WebSocket.OPEN) return;
+    state.socket.send(JSON.stringify({ type: 'GET_MEDIA', id: speech.id }));
+  });
+  return button;
+}
+
+function put(id, from, text, { at, speech, pending = false }) {
   const known = state.messages.get(id);
   if (known) {
     known.item.classList.remove('pending');
@@ -257,6 +279,7 @@ function put(id, from, text, { at, pending = false }) {
   }
   const shown = show(from, text);
   shown.item.classList.toggle('pending', pending);
+  if (speech) shown.item.append(listenButton(speech));
   if (at) shown.bubble.title = new Date(at).toLocaleString();
   state.messages.set(id, shown);
 }

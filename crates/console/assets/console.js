@@ -184,11 +184,12 @@ function replaceRows(list, html) {
   keepFocus(list, () => list.replaceChildren(...fresh.childNodes));
 }
 
-// --- Run list --------------------------------------------------------------------
+// --- Lists --------------------------------------------------------------------
 
-function startRunList(body) {
+function startLiveRows(body) {
   follow(() => body.dataset.liveRows, {
     rows: ({ html }) => replaceRows(body, html),
+    state: applyState,
   });
 }
 
@@ -333,7 +334,12 @@ function applyState({ html }) {
     }
     const pre = current.querySelector('pre');
     const scroll = pre && [pre.scrollTop, pre.scrollLeft];
+    const written = [...current.querySelectorAll('textarea[id]')].map((field) => [field.id, field.value]);
     keepFocus(current, () => current.replaceWith(part));
+    for (const [id, text] of written) {
+      const field = part.querySelector(`#${CSS.escape(id)}`);
+      if (field && text) field.value = text;
+    }
     showTimes(part);
     paintAll(part);
     const fresh = part.querySelector('pre');
@@ -417,7 +423,7 @@ function start() {
   });
   for (const button of document.querySelectorAll('button[data-fit]')) offerFit(button);
   const rows = document.querySelector('[data-live-rows]');
-  if (rows) startRunList(rows);
+  if (rows) startLiveRows(rows);
   const run = document.querySelector('[data-live-run]');
   if (run) startRunPage(run);
 }

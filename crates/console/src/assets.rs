@@ -12,7 +12,7 @@ pub struct Asset {
     pub etag: String,
 }
 
-const FILES: [(&str, &str, &str); 12] = [
+const FILES: [(&str, &str, &str); 13] = [
     (
         "console.css",
         "text/css; charset=utf-8",
@@ -52,6 +52,11 @@ const FILES: [(&str, &str, &str); 12] = [
         "desk.js",
         "text/javascript; charset=utf-8",
         include_str!("../assets/desk.js"),
+    ),
+    (
+        "compared.js",
+        "text/javascript; charset=utf-8",
+        include_str!("../assets/compared.js"),
     ),
     (
         "chat.css",

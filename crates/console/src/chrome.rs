@@ -23,6 +23,8 @@ pub struct Chrome {
 pub(crate) enum Section {
     Inbox,
     Conversations,
+    Escalations,
+    Schedules,
     Runs,
     Workflows,
     Webhooks,
@@ -83,6 +85,8 @@ fn top_bar(chrome: &Chrome, section: Section) -> Markup {
                 nav.nav aria-label="Console" {
                     (nav_link(links::INBOX, "Inbox", section == Section::Inbox))
                     (nav_link(links::CONVERSATIONS, "Conversations", section == Section::Conversations))
+                    (nav_link(links::ESCALATIONS, "Escalations", section == Section::Escalations))
+                    (nav_link(links::SCHEDULES, "Schedules", section == Section::Schedules))
                     (nav_link(links::RUNS, "Runs", section == Section::Runs))
                     (nav_link(links::WORKFLOWS, "Workflows", section == Section::Workflows))
                     (nav_link(links::WEBHOOKS, "Webhooks", section == Section::Webhooks))

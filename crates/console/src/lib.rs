@@ -29,6 +29,7 @@ mod login;
 mod problem;
 mod run_list;
 mod run_page;
+mod schedules;
 mod schema_form;
 mod status;
 mod time;
@@ -43,9 +44,11 @@ pub use chat::{ChatPageView, chat_page, no_chat_page};
 pub use chrome::Chrome;
 pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
 pub use desk::{
-    ConversationFlow, ConversationListView, ConversationPageView, ConversationRow, DeskQuestion,
-    TranscriptLine, conversation_list_page, conversation_page, conversation_parts,
-    conversation_rows,
+    ComparedAnswersView, ComparedPair, ConversationFlow, ConversationListView,
+    ConversationPageView, ConversationRow, DeskBridge, DeskEscalation, DeskOffer, DeskQuestion,
+    EscalationListRow, EscalationListView, EscalationSelection, FloorView, TranscriptLine,
+    compared_answers_page, conversation_link, conversation_list_page, conversation_page,
+    conversation_parts, conversation_rows, escalation_list_page, escalation_rows, escalations_link,
 };
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
 pub use history::{
@@ -66,6 +69,11 @@ pub use run_list::{RunListFilter, RunListRow, RunListView, run_list_page, run_li
 pub use run_page::{
     AgentsView, AnsweredView, CheckView, EventRow, ForkOrigin, HandoffView, IterationView,
     RunPageView, RunTreeView, run_page, run_state_fragment,
+};
+pub use schedules::{
+    LocalMoment, RecipientListRow, ScheduleListRow, ScheduleListView, SchedulePageView,
+    ScheduleRunListRow, ScheduleRunPageView, ScheduleSelection, ScheduleTriggerView, schedule_link,
+    schedule_list_page, schedule_page, schedule_parts, schedule_rows, schedule_run_page,
 };
 pub use webhooks::{
     WebhookDeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page,

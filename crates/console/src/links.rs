@@ -3,11 +3,15 @@
 //! Ids come from workflow authors, so they are percent-encoded here before they
 //! enter a path or a query. Escaping for HTML is a separate step, done by maud.
 
+use crate::desk::EscalationSelection;
 use crate::inbox::InboxSelection;
 use crate::run_list::RunListFilter;
+use crate::schedules::ScheduleSelection;
 
 pub(crate) const INBOX: &str = "/console/inbox";
 pub(crate) const CONVERSATIONS: &str = "/console/conversations";
+pub(crate) const ESCALATIONS: &str = "/console/escalations";
+pub(crate) const SCHEDULES: &str = "/console/schedules";
 pub(crate) const RUNS: &str = "/console/runs";
 pub(crate) const WORKFLOWS: &str = "/console/workflows";
 pub(crate) const WEBHOOKS: &str = "/console/webhooks";
@@ -105,6 +109,113 @@ pub(crate) fn conversation_live(session_id: &str) -> String {
 /// Where the button that ends a conversation posts.
 pub(crate) fn conversation_end(session_id: &str) -> String {
     format!("{}/end", conversation(session_id))
+}
+
+/// Where the button that takes a conversation over posts.
+pub(crate) fn conversation_takeover(session_id: &str) -> String {
+    format!("{}/takeover", conversation(session_id))
+}
+
+/// Where a text to the user of a conversation posts.
+pub(crate) fn conversation_takeover_messages(session_id: &str) -> String {
+    format!("{}/takeover/messages", conversation(session_id))
+}
+
+/// Where the button that hands a conversation back posts.
+pub(crate) fn conversation_handback(session_id: &str) -> String {
+    format!("{}/handback", conversation(session_id))
+}
+
+/// Where the button that compares answers posts.
+pub(crate) fn conversation_compare_answers(session_id: &str) -> String {
+    format!("{}/compare-answers", conversation(session_id))
+}
+
+/// The list of schedules.
+pub(crate) fn schedules(selection: &ScheduleSelection, cursor: Option<&str>) -> String {
+    selected_schedules(SCHEDULES, selection, cursor)
+}
+
+pub(crate) fn schedules_live(selection: &ScheduleSelection) -> String {
+    selected_schedules("/console/schedules/live", selection, None)
+}
+
+pub(crate) fn schedules_of_agent(agent_id: &str) -> String {
+    query(SCHEDULES, &[("agent", Some(agent_id))])
+}
+
+fn selected_schedules(path: &str, selection: &ScheduleSelection, cursor: Option<&str>) -> String {
+    query(
+        path,
+        &[
+            ("agent", selection.agent.as_deref()),
+            ("status", selection.status.as_deref()),
+            ("cursor", cursor),
+        ],
+    )
+}
+
+pub(crate) fn schedule(id: &str) -> String {
+    format!("{SCHEDULES}/{}", encode(id))
+}
+
+/// A schedule with earlier runs.
+pub(crate) fn schedule_page(id: &str, cursor: &str) -> String {
+    query(&schedule(id), &[("cursor", Some(cursor))])
+}
+
+pub(crate) fn schedule_live(id: &str) -> String {
+    format!("{}/live", schedule(id))
+}
+
+/// Where the buttons of a schedule post: `verb` is `pause`, `resume` or `cancel`.
+pub(crate) fn schedule_action(id: &str, verb: &str) -> String {
+    format!("{}/{verb}", schedule(id))
+}
+
+/// One occurrence of a schedule.
+pub(crate) fn schedule_run(id: &str) -> String {
+    format!("/console/schedule-runs/{}", encode(id))
+}
+
+/// The same with later recipients.
+pub(crate) fn schedule_run_page(id: &str, cursor: &str) -> String {
+    query(&schedule_run(id), &[("cursor", Some(cursor))])
+}
+
+/// The list of open escalations.
+pub(crate) fn escalations(selection: &EscalationSelection, cursor: Option<&str>) -> String {
+    selected_escalations(ESCALATIONS, selection, cursor)
+}
+
+pub(crate) fn escalations_live(selection: &EscalationSelection) -> String {
+    selected_escalations("/console/escalations/live", selection, None)
+}
+
+fn selected_escalations(
+    path: &str,
+    selection: &EscalationSelection,
+    cursor: Option<&str>,
+) -> String {
+    query(
+        path,
+        &[
+            ("queue", selection.queue.as_deref()),
+            ("assignee", selection.assignee.as_deref()),
+            ("unclaimed", selection.unclaimed.then_some("true")),
+            ("cursor", cursor),
+        ],
+    )
+}
+
+/// Where the buttons that say whose work an escalation is post.
+pub(crate) fn escalation(id: &str) -> String {
+    format!("{ESCALATIONS}/{}", encode(id))
+}
+
+/// Where the button that stops a bridge posts.
+pub(crate) fn bridge_stop(id: &str) -> String {
+    format!("/console/proxies/{}/stop", encode(id))
 }
 
 /// The list with a selection, without a question.

@@ -1,4 +1,4 @@
-//! A status badge of a run, a webhook or a delivery.
+//! A status badge of a run, a webhook, a delivery or a schedule.
 //!
 //! Statuses are protocol words and are shown unchanged; only the colour is decided here. An unknown
 //! word gets the neutral colour, because a newer host may send statuses that this console does not
@@ -13,9 +13,9 @@ pub(crate) fn badge(status: &str) -> Markup {
 fn tone(status: &str) -> &'static str {
     match status {
         "running" => "active",
-        "completed" | "delivered" | "active" => "good",
+        "completed" | "delivered" | "active" | "success" => "good",
         "failed" | "dead-lettered" => "bad",
-        "paused" | "suspended" => "held",
+        "paused" | "suspended" | "canceled_hitl" => "held",
         s if s.starts_with("waiting") => "held",
         _ => "quiet",
     }

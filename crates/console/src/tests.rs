@@ -5,6 +5,7 @@ mod conversations;
 mod history;
 mod questions;
 pub(crate) mod scan;
+mod schedules;
 
 use crate::*;
 use questions::{decided, inbox, question};
@@ -257,6 +258,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ];
     all.extend(history::pages(&chrome));
     all.extend(conversations::pages(&chrome));
+    all.extend(schedules::pages(&chrome));
     all
 }
 
@@ -269,6 +271,7 @@ fn pages_and_fragments() -> Vec<(&'static str, String)> {
     all.push(("moment parts", history_fragment(&history::history_view())));
     all.push(("graph", workflow_svg(&graph())));
     all.extend(conversations::fragments());
+    all.extend(schedules::fragments());
     all
 }
 
@@ -299,7 +302,13 @@ fn nothing_needs_an_inline_script_or_style() {
             assert_ne!(tag.name, "img", "{name}: hostile text became an element");
             if tag.name == "script" {
                 let src = tag.attribute("src").expect("a script has a source");
-                let ours = ["console.js", "inbox.js", "history.js", "desk.js"];
+                let ours = [
+                    "console.js",
+                    "inbox.js",
+                    "history.js",
+                    "desk.js",
+                    "compared.js",
+                ];
                 let known = |file| src.starts_with(&format!("/console/assets/{file}?v="));
                 assert!(ours.into_iter().any(known), "{name}: {src}");
             }

@@ -4,7 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use tandem_record::{DefinitionHash, EffectId, InterruptId, NodeId, RunId, Seq, TenantId};
+use tandem_record::{
+    DefinitionHash, EffectId, InterruptId, NodeId, RunId, Seq, TenantId, Timestamp,
+};
 
 /// Id of one logical side effect of a node. Retries share it; `ordinal` distinguishes two intended
 /// calls.
@@ -42,6 +44,20 @@ pub fn child_run_id(parent: &RunId, node: &NodeId, execution: u32, index: u32) -
     let prefix = parent.as_str().get(..17).unwrap_or("run-");
     let prefix = prefix.trim_end_matches('-');
     RunId::from(format!("{prefix}-{}", hex(&digest[..12])))
+}
+
+/// Id of the flow run that a node starts. The time first, as in every id of a flow run, so that ids sort by
+/// creation.
+pub(crate) fn flow_run_id(
+    now: Timestamp,
+    parent: &RunId,
+    node: &NodeId,
+    execution: u32,
+    attempt: u32,
+) -> RunId {
+    let text = format!("tandem:flow-of-node:v1\0{parent}\0{node}\0{execution}\0{attempt}");
+    let digest = Sha256::digest(text.as_bytes());
+    RunId::from(format!("flow-{:012x}-{}", now.0, hex(&digest[..10])))
 }
 
 /// Id of the interrupt that a node opens in its `round`-th execution.

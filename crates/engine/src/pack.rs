@@ -66,6 +66,11 @@ impl<'a> AllowedPackTypes<'a> {
         }
     }
 
+    /// Whether an installed pack has the type.
+    pub(crate) fn is_listed(self, type_id: &str) -> bool {
+        matches!(self, Self::Listed(types) if types.get(type_id).is_some())
+    }
+
     /// The schema of a type's configuration.
     pub(crate) fn config(self, type_id: &str) -> Option<&'a Schema> {
         match self {

@@ -1,8 +1,9 @@
 //! The futures that methods of `ctx` return.
 
-use crate::outcome::FlowStop;
+use crate::filter::{AdminInput, Filter, FilterContext, InputDecision};
+use crate::outcome::{FlowStop, ProxyOutcome};
 use crate::state::{Request, RequestId, SharedState};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +14,8 @@ use std::task::{Context, Poll};
 pub struct ContextCall<T> {
     state: SharedState,
     progress: Progress,
+    /// What decides about input while the flow waits here.
+    filter: Option<Filter>,
     read: fn(Option<Value>) -> Result<T, FlowStop>,
 }
 
@@ -31,8 +34,25 @@ impl<T> ContextCall<T> {
         Self {
             state,
             progress: Progress::Made(request),
+            filter: None,
             read,
         }
+    }
+}
+
+impl ContextCall<ProxyOutcome> {
+    /// Decides about each text of an admin before it is forwarded. The function reads and does nothing else: what it
+    /// changes of captured variables is not durable. When it fails nothing is forwarded and the wait goes on.
+    pub fn before_forward<F, D>(mut self, filter: F) -> Self
+    where
+        F: Fn(AdminInput, FilterContext) -> D + Send + Sync + 'static,
+        D: Future<Output = Result<InputDecision, FlowStop>> + Send + 'static,
+    {
+        if let Progress::Made(Request::Effect { effect, .. }) = &mut self.progress {
+            effect["processBeforeForward"] = json!({ "$fn": true });
+        }
+        self.filter = Some(Filter::new(filter));
+        self
     }
 }
 
@@ -45,6 +65,9 @@ impl<T> Future for ContextCall<T> {
         match std::mem::replace(&mut this.progress, Progress::Done) {
             Progress::Made(request) => match state.request(request) {
                 Ok(id) => {
+                    if let Some(filter) = this.filter.take() {
+                        state.set_filter(id, filter);
+                    }
                     this.progress = Progress::Awaited(id);
                     Poll::Pending
                 }

@@ -1,8 +1,11 @@
 //! `ctx`: everything a flow may see and do.
 
 use crate::call::ContextCall;
-use crate::options::{Ask, Confirm, Escalate, Wait, WorkflowRun};
-use crate::outcome::{FlowReturn, FlowStop, OpenedEscalation, WaitOutcome, WorkflowOutcome};
+use crate::options::{Ask, Confirm, Escalate, ProxyStart, ProxyWait, Wait, WorkflowRun};
+use crate::outcome::{
+    FlowReturn, FlowStop, OpenedEscalation, ProxyOutcome, StartedProxy, StoppedProxy, WaitOutcome,
+    WorkflowOutcome,
+};
 use crate::state::{Request, SharedState};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -64,6 +67,22 @@ impl FlowContext {
         self.effect("wait", wait.into_effect(), typed)
     }
 
+    /// Starts a bridge between the user and a registered desk. Does not pause the flow.
+    pub fn proxy_to_admin(&self, start: ProxyStart) -> ContextCall<StartedProxy> {
+        self.effect("proxy_to_admin", start.into_effect(), typed)
+    }
+
+    /// Waits until an admin writes for the bridge; see [`ContextCall::before_forward`].
+    pub fn proxy_wait(&self, wait: ProxyWait) -> ContextCall<ProxyOutcome> {
+        self.effect("proxy_wait", wait.into_effect(), typed)
+    }
+
+    /// Stops the bridge, if one is active.
+    pub fn stop_proxy(&self, reason: impl Into<String>) -> ContextCall<StoppedProxy> {
+        let effect = json!({ "type": "interrupt.proxy.stop", "reason": reason.into() });
+        self.effect("stop_proxy", effect, typed)
+    }
+
     /// Runs a workflow of this host.
     pub fn run_workflow(&self, workflow: WorkflowRun) -> ContextCall<WorkflowOutcome> {
         self.effect("run_workflow", workflow.into_effect(), typed)
@@ -98,6 +117,12 @@ impl FlowContext {
     pub fn send_text(&self, to: impl Into<String>, text: impl Into<String>) -> ContextCall<()> {
         let args = vec![json!(to.into()), json!(text.into())];
         self.host("resources.transport.sendText", args, nothing)
+    }
+
+    /// The settings of the agent, with markers in the place of functions. The journal keeps what the flow
+    /// was given, so a later change of the agent does not change it.
+    pub fn config(&self) -> ContextCall<Value> {
+        self.host("config", Vec::new(), whole)
     }
 
     /// Ends the session after this turn.

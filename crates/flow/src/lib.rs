@@ -17,6 +17,7 @@ mod call;
 mod context;
 mod definition;
 mod draws;
+mod filter;
 mod options;
 mod outcome;
 mod state;
@@ -28,8 +29,10 @@ mod tests;
 pub use call::ContextCall;
 pub use context::{FlowContext, SessionKeys};
 pub use definition::{RustFlow, is_rust_version};
-pub use options::{Ask, Confirm, Escalate, Wait, WorkflowRun};
+pub use filter::{AdminInput, FilterContext, InputDecision};
+pub use options::{Ask, Confirm, Escalate, ProxyStart, ProxyWait, Wait, WorkflowRun};
 pub use outcome::{
-    FlowResult, FlowReturn, FlowStop, OpenedEscalation, WaitOutcome, WorkflowOutcome,
+    FlowResult, FlowReturn, FlowStop, OpenedEscalation, ProxyOutcome, StartedProxy, StoppedProxy,
+    WaitOutcome, WorkflowOutcome,
 };
 pub use task::FlowTask;

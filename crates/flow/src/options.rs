@@ -197,6 +197,107 @@ impl Wait {
     }
 }
 
+/// A bridge between the user and a desk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxyStart(Fields);
+
+impl ProxyStart {
+    /// Both sides see each other. `target` is a key of the agent's `hitl.targets`.
+    pub fn mirror(target: impl Into<String>) -> Self {
+        Self::in_mode("mirror", target.into())
+    }
+
+    /// The desk watches and advises the flow; the user is not addressed.
+    pub fn shadow(target: impl Into<String>) -> Self {
+        Self::in_mode("shadow", target.into())
+    }
+
+    fn in_mode(mode: &str, target: String) -> Self {
+        let fields = Fields::new("interrupt.proxy.start").with("mode", mode);
+        Self(fields.with("target", target))
+    }
+
+    /// Takes the place of an active bridge.
+    #[must_use]
+    pub fn replace(self) -> Self {
+        Self(self.0.with("replace", true))
+    }
+
+    /// The time of the whole bridge.
+    #[must_use]
+    pub fn timeout_seconds(self, seconds: u64) -> Self {
+        Self(self.0.with("timeoutSeconds", seconds))
+    }
+
+    #[must_use]
+    pub fn forward_user_messages(self, forwards: bool) -> Self {
+        Self(self.0.with("forwardUserMessages", forwards))
+    }
+
+    #[must_use]
+    pub fn forward_admin_messages(self, forwards: bool) -> Self {
+        Self(self.0.with("forwardAdminMessages", forwards))
+    }
+
+    #[must_use]
+    pub fn auto_prefix(self, is_on: bool) -> Self {
+        Self(self.0.with("autoPrefix", is_on))
+    }
+
+    pub(crate) fn into_effect(self) -> Value {
+        Value::Object(self.0.0)
+    }
+}
+
+/// A pause until an admin writes for the bridge.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxyWait(Fields);
+
+impl Default for ProxyWait {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ProxyWait {
+    pub fn new() -> Self {
+        Self(Fields::new("interrupt.proxy.wait"))
+    }
+
+    #[must_use]
+    pub fn timeout_seconds(self, seconds: u64) -> Self {
+        Self(self.0.with("timeoutSeconds", seconds))
+    }
+
+    /// When nobody writes in time, the bridge stays.
+    #[must_use]
+    pub fn continue_on_timeout(self) -> Self {
+        Self(self.0.with("timeoutBehavior", "continue"))
+    }
+
+    /// When nobody writes in time, the bridge is stopped.
+    #[must_use]
+    pub fn end_proxy_on_timeout(self) -> Self {
+        Self(self.0.with("timeoutBehavior", "end_proxy"))
+    }
+
+    /// When nobody writes in time, the bridge is stopped and an escalation is opened.
+    #[must_use]
+    pub fn escalate_on_timeout(self) -> Self {
+        Self(self.0.with("timeoutBehavior", "fallback_escalation"))
+    }
+
+    /// What the user is told then.
+    #[must_use]
+    pub fn timeout_message_to_user(self, text: impl Into<String>) -> Self {
+        Self(self.0.with("timeoutMessageToUser", text.into()))
+    }
+
+    pub(crate) fn into_effect(self) -> Value {
+        Value::Object(self.0.0)
+    }
+}
+
 /// A workflow to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowRun(Fields);

@@ -90,6 +90,52 @@ pub struct WaitOutcome {
     pub other: Object,
 }
 
+/// What `proxy_to_admin` gives back.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StartedProxy {
+    pub proxy_id: String,
+    /// The target that is used: a fallback while the named one is closed.
+    pub target: String,
+    pub mode: String,
+    pub started_at: String,
+    /// The bridge whose place it took.
+    pub replaced: Option<String>,
+}
+
+/// What `stop_proxy` gives back.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoppedProxy {
+    pub stopped: bool,
+    pub proxy_id: Option<String>,
+}
+
+/// What `proxy_wait` gives back. Which fields are set depends on `outcome`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProxyOutcome {
+    /// `admin_input`, `timed_out` or `stopped`.
+    pub outcome: String,
+    pub proxy_id: String,
+    /// What the admin wrote.
+    pub text: Option<String>,
+    #[serde(default)]
+    pub forwarded: bool,
+    /// What the user got.
+    pub forwarded_text: Option<String>,
+    /// The filter stopped the bridge.
+    #[serde(default)]
+    pub ended: bool,
+    #[serde(default)]
+    pub timed_out: bool,
+    pub escalation_id: Option<String>,
+    pub reason: Option<String>,
+    /// Everything else of the payload.
+    #[serde(flatten)]
+    pub other: Object,
+}
+
 /// What `run_workflow` gives back.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]

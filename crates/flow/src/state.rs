@@ -2,6 +2,7 @@
 //! members of `ctx`.
 
 use crate::draws::Draws;
+use crate::filter::Filter;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
@@ -63,6 +64,8 @@ pub(crate) struct RunState {
     /// In the order of their first poll.
     requests: VecDeque<(RequestId, Request)>,
     answers: BTreeMap<u64, Answer>,
+    /// The filter of the effect with this request.
+    filter: Option<(RequestId, Filter)>,
     forgotten: Option<&'static str>,
 }
 
@@ -80,6 +83,7 @@ impl RunState {
             last_id: 0,
             requests: VecDeque::new(),
             answers: BTreeMap::new(),
+            filter: None,
             forgotten: None,
         }
     }
@@ -113,6 +117,15 @@ impl RunState {
 
     pub(crate) fn take_answer(&mut self, id: RequestId) -> Option<Answer> {
         self.answers.remove(&id.0)
+    }
+
+    pub(crate) fn set_filter(&mut self, id: RequestId, filter: Filter) {
+        self.filter = Some((id, filter));
+    }
+
+    pub(crate) fn filter_of(&self, id: RequestId) -> Option<Filter> {
+        let (of, filter) = self.filter.as_ref()?;
+        (*of == id).then(|| filter.clone())
     }
 
     pub(crate) fn answer(&mut self, id: RequestId, answer: Answer) {

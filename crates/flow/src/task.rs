@@ -2,11 +2,13 @@
 
 use crate::context::FlowContext;
 use crate::definition::{FlowFuture, RustFlow};
+use crate::filter::FilterContext;
 use crate::outcome::{FlowResult, FlowStop};
 use crate::state::{Answer, Request, RequestId, RunState, SharedState, Stuck};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::mem::size_of_val;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -41,6 +43,7 @@ impl FlowTask {
         data.insert("flowId".to_owned(), json!(start.flow_id));
         data.insert("flowRunId".to_owned(), json!(start.run_id));
         let input = start.input.clone().unwrap_or_default();
+        data.insert("input".to_owned(), input.clone());
         let mut state = RunState::new(start.run_id.clone(), now, start.seed, data);
         state.is_live = is_live;
         let state = Arc::new(Mutex::new(state));
@@ -93,6 +96,27 @@ impl FlowTask {
         state.answer(id, answer);
         drop(state);
         self.step()
+    }
+
+    /// Asks the filter of the effect at which the flow waits.
+    pub fn filter_input(
+        &mut self,
+        input: &Value,
+        keys: &BTreeMap<String, Value>,
+    ) -> Result<Value, String> {
+        let state = self.state.lock();
+        let waits_for = self.waits_for.as_ref();
+        let filter = waits_for.and_then(|(id, _)| state.filter_of(*id));
+        let Some(filter) = filter else {
+            return Err("the flow waits without a filter".to_owned());
+        };
+        let context = FilterContext::new(state.data.clone(), keys.clone());
+        // The author's code may look at the context of its flow.
+        drop(state);
+        let asked = || filter.ask(input, context);
+        catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panicked| {
+            Err(format!("the filter panicked: {}", panic_text(&*panicked)))
+        })
     }
 
     /// Ends the code: what it awaits fails with [`FlowStop::Closed`], so that it unwinds. Returns the effects

@@ -34,8 +34,10 @@ pub use serde_json;
 pub use tandem_agents::{RustAgent, RustTool, ToolContext};
 pub use tandem_engine::flow::FlowError;
 pub use tandem_flow::{
-    Ask, Confirm, ContextCall, Escalate, FlowContext, FlowResult, FlowReturn, FlowStop,
-    OpenedEscalation, RustFlow, SessionKeys, Wait, WaitOutcome, WorkflowOutcome, WorkflowRun,
+    AdminInput, Ask, Confirm, ContextCall, Escalate, FilterContext, FlowContext, FlowResult,
+    FlowReturn, FlowStop, InputDecision, OpenedEscalation, ProxyOutcome, ProxyStart, ProxyWait,
+    RustFlow, SessionKeys, StartedProxy, StoppedProxy, Wait, WaitOutcome, WorkflowOutcome,
+    WorkflowRun,
 };
 pub use tandem_nodes::{NodeCall, RustNode};
 pub use tandem_record::{ErrorInfo, Object, Timestamp};

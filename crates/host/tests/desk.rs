@@ -22,7 +22,7 @@ export default createAgent({
     chat: [{ transport: 'loopback', address: 'ana-phone', actorId: 'ana', role: 'boss' }],
     roles: { boss: ['hitl.escalation.view', 'hitl.escalation.resolve', 'flow.manage', 'command.vip', 'command.answer_for_user'] },
   },
-  hitl: { humanKeyword: 'human' },
+  hitl: { humanKeyword: 'human', humanMode: 'async_resolution' },
   tools: [{ name: 'pay', kind: 'record', returns: { ok: true }, idempotent: false }],
   commands: {
     vip: { description: 'Marks a user', access: 'admin', handler: async (ctx, args) => {
@@ -117,7 +117,7 @@ fn advance(server: &Server, seconds: u64) {
     assert_eq!(moved["settled"], true, "{moved}");
 }
 
-/// Z-241
+/// Z-241 (half: an edited draft)
 #[test]
 fn text_of_the_agent_waits_for_a_person_who_may_change_it() {
     let server = desk();
@@ -158,7 +158,8 @@ fn text_of_the_agent_waits_for_a_person_who_may_change_it() {
     assert_eq!(*author, json!({"kind": "human", "actorId": "ana"}));
 }
 
-/// Z-27, Z-256: an admin command with a target runs in that session and is recorded there.
+/// An admin command with a target runs in that session and is recorded there.
+/// Z-27 (half: a user as target), Z-256 (half: the log of the target session)
 #[test]
 fn admin_command_acts_on_the_session_it_names() {
     let server = desk();
@@ -178,7 +179,7 @@ fn admin_command_acts_on_the_session_it_names() {
     assert_eq!(rights, ["admin.authz.granted", "admin.authz.denied"]);
 }
 
-/// Z-203: a question of the user is answered for them only by the right to do so.
+/// Z-203 (half: a question of the user is answered for them only by the right to do so)
 #[test]
 fn question_of_the_user_is_answered_by_somebody_with_the_right() {
     let server = desk();
@@ -287,8 +288,8 @@ fn read_status(server: &Server, path: &str) -> u16 {
     read(&server.get(path)).0
 }
 
-/// §10.1: a flow run is cancelled like any run, by the right to manage flows. It cannot be paused, resumed or
-/// forked, and nothing but its conversation changes it.
+/// §10.1: a flow run is cancelled like any run, by the right to manage flows. It cannot be paused or resumed, and
+/// nothing but its conversation changes it.
 #[test]
 fn flow_run_is_cancelled_through_its_conversation() {
     let server = desk();
@@ -296,14 +297,9 @@ fn flow_run_is_cancelled_through_its_conversation() {
     let session = format!("{HOST}/sessions/{}", session.as_str().expect("an id"));
     let flow = ok(&server.get(&session))["flow"].clone();
     let run = flow["flowRunId"].as_str().expect("a run").to_owned();
-    for refused in [":pause", ":resume", ":fork"] {
+    for refused in [":pause", ":resume"] {
         let path = format!("/v1/runs/{run}{refused}");
-        let body = if refused == ":fork" {
-            r#"{"mode":"replay"}"#
-        } else {
-            "{}"
-        };
-        let (status, problem) = read(&server.post(&path, &[BOSS], body));
+        let (status, problem) = read(&server.post(&path, &[BOSS], "{}"));
         assert_eq!(
             (status, &problem["error"]),
             (409, &json!("conflict")),
@@ -324,7 +320,7 @@ fn flow_run_is_cancelled_through_its_conversation() {
     assert_eq!(again["alreadyTerminal"], true);
 }
 
-/// Z-59: a call that must not be repeated is not repeated after a crash; the flow is told.
+/// Z-59 (half: a call that must not be repeated is not repeated after a crash; the flow is told)
 #[test]
 fn interrupted_call_of_a_tool_that_must_not_be_repeated_has_an_unknown_outcome() {
     let mut server = desk();
@@ -340,7 +336,7 @@ fn interrupted_call_of_a_tool_that_must_not_be_repeated_has_an_unknown_outcome()
     assert_eq!(calls["calls"].as_array().map(Vec::len), Some(1));
 }
 
-/// Z-203: links of conversations show, and do not decide. A decided question says so by the route of runs too.
+/// Z-203 (half: links of conversations show, and do not decide. A decided question says so by the route of runs too)
 #[test]
 fn question_of_a_flow_is_not_decided_by_a_link() {
     let server = desk();

@@ -67,6 +67,13 @@ fn deliveries_are_signed_and_survive_a_crash() {
     let log = server.log();
     assert!(!log.contains(&secret), "a secret is in the log");
 
+    // The result of the first delivery is recorded: only the second one can reach the point.
+    let settled = server.post(
+        "/v1/host/tandem/test/clock",
+        &[],
+        r#"{"advanceSeconds": 0}"#,
+    );
+    assert_eq!(json(&settled)["settled"], true);
     let armed = r#"{"point": "effect.after"}"#;
     server.post("/v1/host/tandem/test/crash", &[], armed);
     // The response may be lost with the process.

@@ -7,6 +7,7 @@ use crate::guard::UrlGuard;
 use crate::request;
 use crate::response::{self, Body};
 use reqwest::{Client, Method, Response};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{EffectId, EffectOutcome, ErrorInfo, HttpRequest, Object, TraceContext};
@@ -117,7 +118,12 @@ impl HttpCaller {
             let read = response::read(&mut response, enough).await;
             let body = read.unwrap_or(Body::Cut(Vec::new()));
             let excerpt = response::excerpt(body, self.limits.error_body_bytes, credentials);
-            return Err(failure::status(call, status, &excerpt));
+            let mut error = failure::status(call, status, &excerpt);
+            let pause = failure::retry_after_ms(response.headers());
+            if let (Some(pause), Some(details)) = (pause, &mut error.details) {
+                details["retryAfterMs"] = json!(pause);
+            }
+            return Err(error);
         }
         match response::read(&mut response, self.limits.response_bytes).await {
             Ok(Body::Whole(bytes)) => Ok(response::outputs(&response, &bytes, credentials)),

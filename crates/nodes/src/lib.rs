@@ -1,4 +1,4 @@
-//! Performs the host's outgoing calls: HTTP calls of nodes, calls of models, tools, pack nodes and
+//! Performs the host's outgoing calls: HTTP calls of nodes, mails, calls of models, tools, pack nodes and
 //! nodes in Rust, webhook deliveries, models and speech of conversations, and the check that a
 //! secret can be resolved.
 //!
@@ -32,6 +32,7 @@ mod request;
 mod response;
 mod rust_node;
 mod secrets;
+mod smtp;
 mod trace;
 mod webhook;
 
@@ -58,5 +59,6 @@ pub use pack::PackCaller;
 pub use perform::Performer;
 pub use rust_node::{NodeCall, RustNode, RustNodes};
 pub use secrets::Secrets;
+pub use smtp::{Mail, SmtpCaller, SmtpFailure, SmtpSecurity, SmtpServer, is_mail_address};
 pub use trace::outgoing_trace;
 pub use webhook::WebhookCaller;

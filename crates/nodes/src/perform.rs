@@ -85,7 +85,11 @@ impl Performer {
             EffectKind::SecretEcho { secret_id, .. } => self.secrets.echo(secret_id),
             EffectKind::NotifyParent { .. }
             | EffectKind::NotifySession { .. }
+            | EffectKind::AskSession { .. }
+            | EffectKind::CloseSessionQuestion { .. }
             | EffectKind::CancelChild { .. }
+            | EffectKind::StartFlow { .. }
+            | EffectKind::CancelFlow { .. }
             | EffectKind::NotifyCallback { .. }
             | EffectKind::Continue => {
                 let kind = effect.kind.name();

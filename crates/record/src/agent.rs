@@ -156,9 +156,6 @@ pub struct Handoff {
     pub index: u32,
     pub worker: WorkflowId,
     pub step: HandoffStep,
-    /// Runs the child was granted and did not start, recorded with its end.
-    #[serde(default, skip_serializing_if = "crate::is_zero")]
-    pub returned: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

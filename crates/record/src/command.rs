@@ -1,5 +1,6 @@
 //! The commands of a run, and the replies. The engine turns a command into events or refuses it.
 
+use crate::conversation::FlowReport;
 use crate::{DeciderSnapshot, RunId, TimerKey, Timestamp, Vote};
 use crate::{
     Denial, EffectId, ErrorInfo, InterruptId, NodeId, Object, PackAnswer, Principal, RunStatus,
@@ -34,6 +35,8 @@ pub enum Command {
         node: NodeId,
         outcome: ChildOutcome,
     },
+    /// A flow that a node started has ended, or could not begin.
+    ReportFlow(Box<FlowReport>),
     /// A person answers an open interrupt.
     ResolveInterrupt {
         node: NodeId,
@@ -119,9 +122,6 @@ pub enum ChildOutcome {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         untrusted: Vec<String>,
         error: Option<ErrorInfo>,
-        /// Runs it was granted and did not start.
-        #[serde(default)]
-        unused: u64,
     },
 }
 

@@ -46,6 +46,9 @@ pub struct DeciderSnapshot {
     /// they acted for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
+    /// The person to whom the signed link was issued that was used: the vote is theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_of: Option<Principal>,
 }
 
 impl DeciderSnapshot {
@@ -66,6 +69,8 @@ pub enum Denial {
     NotDelegated,
     /// A link carries no identity, and this interrupt requires one.
     LinkTooWeak,
+    /// Their key or link is that of one person, and they name another one as the voter.
+    OtherVoter,
 }
 
 impl Denial {
@@ -75,6 +80,7 @@ impl Denial {
             Self::SelfApproval => "self-approval",
             Self::NotDelegated => "not-delegated",
             Self::LinkTooWeak => "link-too-weak",
+            Self::OtherVoter => "other-voter",
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Side effects of a machine, and those of a run. An effect is written to the outbox in the commit
 //! that decided it, under an id that never changes. It is attempted only after that.
 
-use crate::conversation::{WaitingSession, WorkflowResult};
+use crate::conversation::{
+    ClosedWorkflowQuestion, FlowCall, WaitingSession, WorkflowQuestion, WorkflowResult,
+};
 use crate::{
-    ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, ToolRequest,
+    ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, Seq,
+    ToolRequest,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,8 +69,34 @@ pub enum EffectKind {
         to: WaitingSession,
         result: Box<WorkflowResult>,
     },
+    /// Show the conversation a question of the run.
+    AskSession {
+        to: WaitingSession,
+        question: Box<WorkflowQuestion>,
+    },
+    /// Tell the conversation that a question it shows is closed.
+    CloseSessionQuestion {
+        to: WaitingSession,
+        closed: Box<ClosedWorkflowQuestion>,
+    },
     /// The parent ended or was cancelled.
     CancelChild { child: RunId },
+    /// Start a flow in a conversation, for a node that waits for its end.
+    StartFlow {
+        node: NodeId,
+        flow_run: RunId,
+        /// The event that named it.
+        dispatched: Seq,
+        call: Box<FlowCall>,
+    },
+    /// The node does not wait for the flow any more.
+    CancelFlow {
+        node: NodeId,
+        flow_run: RunId,
+        /// The event that named it.
+        dispatched: Seq,
+        call: Box<FlowCall>,
+    },
     /// Notify the run's `callbackUrl` that an interrupt is open. The message is built from the run
     /// when it is sent: none of it, and no link, is stored here.
     #[serde(rename = "announce")]
@@ -93,7 +122,11 @@ impl EffectKind {
             Self::SecretEcho { .. } => "secret_echo",
             Self::NotifyParent { .. } => "notify_parent",
             Self::NotifySession { .. } => "notify_session",
+            Self::AskSession { .. } => "ask_session",
+            Self::CloseSessionQuestion { .. } => "close_session_question",
             Self::CancelChild { .. } => "cancel_child",
+            Self::StartFlow { .. } => "start_flow",
+            Self::CancelFlow { .. } => "cancel_flow",
             Self::NotifyCallback { .. } => "announce",
             Self::Continue => "continue",
         }

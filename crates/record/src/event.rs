@@ -122,9 +122,6 @@ pub enum Event {
         /// How the node's child run ended, if it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
-        /// Runs the child was granted and did not start.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
-        returned: u64,
         /// The outputs come from a tool server, or are computed from data of one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
@@ -135,9 +132,6 @@ pub enum Event {
         attempts: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
-        /// Runs the child was granted and did not start.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
-        returned: u64,
     },
     NodeRetried {
         node: NodeId,
@@ -154,17 +148,11 @@ pub enum Event {
         reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<RunStatus>,
-        /// Runs the child was granted and did not start.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
-        returned: u64,
     },
     NodeDispatched {
         node: NodeId,
         child: RunId,
         workflow_id: WorkflowId,
-        /// Runs the child may start itself.
-        #[serde(default, skip_serializing_if = "crate::is_zero")]
-        granted: u64,
     },
     InterruptRequested {
         node: NodeId,

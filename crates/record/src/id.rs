@@ -73,7 +73,8 @@ text_id! {
     WebhookId,
     /// Lowercase hex SHA-256 of a canonical workflow document.
     DefinitionHash,
-    /// A log: `run:<runId>` or `conv:<sessionId>`.
+    /// A log: `run:<runId>`, `conv:<sessionId>`, `user:<userId>`, `when:<scheduleId>`; or the bytes of one recording or file of a
+    /// session, `media:<sessionId>:<mediaId>`.
     StreamId,
     /// A part of a stream's machine that waits for an answer: a node of a run.
     StepId,
@@ -92,8 +93,16 @@ text_id! {
     MessageId,
     /// A request for a person's decision, or for a person to take over.
     EscalationId,
+    /// A bridge between a session and a desk.
+    ProxyId,
     /// A flow, as its author names it.
     FlowId,
+    /// A recording or file of a session; unique within it.
+    MediaId,
+    /// What starts a flow by the clock. `cfg:<agentId>:<key>` for one of an agent's file.
+    ScheduleId,
+    /// One occurrence of a schedule that was claimed.
+    ScheduleRunId,
 }
 
 impl RunId {
@@ -111,6 +120,15 @@ impl RunId {
         id.push('-');
         write!(id, "{seq}").expect("writing to a string cannot fail");
         id
+    }
+}
+
+impl InterruptId {
+    /// Names an interrupt of a flow run after another run.
+    pub fn rename_run(&mut self, from: &RunId, to: &RunId) {
+        if let Some(step) = self.0.strip_prefix(from.as_str()) {
+            *self = Self::from(format!("{to}{step}"));
+        }
     }
 }
 
@@ -144,6 +162,36 @@ impl StreamId {
         Self::new(format!("user:{user}"))
     }
 
+    /// What happens to an agent of a tenant outside of its sessions.
+    pub fn of_agent(tenant: &TenantId, agent: &AgentId) -> Self {
+        Self::new(format!("agent:{tenant}:{agent}"))
+    }
+
+    /// Comes after the streams of sessions, runs and users in the order in which a transaction names them.
+    pub fn of_schedule(schedule: &ScheduleId) -> Self {
+        Self::new(format!("when:{schedule}"))
+    }
+
+    /// The schedule whose log this is, if it is the log of a schedule.
+    pub fn schedule(&self) -> Option<ScheduleId> {
+        self.as_str().strip_prefix("when:").map(ScheduleId::new)
+    }
+
+    /// Whether this is the log of an agent itself.
+    pub fn is_of_agent(&self) -> bool {
+        self.as_str().starts_with("agent:")
+    }
+
+    /// The bytes of a recording or file of a session.
+    pub fn of_media(session: &SessionId, media: &MediaId) -> Self {
+        Self::new(format!("{}{media}", Self::media_prefix(session)))
+    }
+
+    /// The names of all streams of recordings and files of a session begin so, and no others.
+    pub fn media_prefix(session: &SessionId) -> String {
+        format!("media:{session}:")
+    }
+
     /// The session whose log this is, if it is the log of a session.
     pub fn session(&self) -> Option<SessionId> {
         self.as_str().strip_prefix("conv:").map(SessionId::new)
@@ -156,7 +204,9 @@ impl StreamId {
 }
 
 /// Position in one stream; the first event is 0 and there are no gaps.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 

@@ -23,6 +23,9 @@ pub struct Interrupt {
     /// 0 to 9, higher first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// What `data` shows masked, as it is. The run uses it; nobody is shown it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Value>,
 }
 
 /// One vote in a decision that needs several.
@@ -52,9 +55,10 @@ pub struct Vote {
 
 impl Vote {
     /// Whether a later vote replaces this one. A claimed name belongs to whoever claims it and never
-    /// equals an authenticated voter; all unnamed votes through links of one question are one voter.
+    /// equals an authenticated voter; all unnamed votes through links of one question are one voter. A link
+    /// of one person is that person.
     pub fn has_same_voter(&self, other: &Self) -> bool {
-        if self.via_link != other.via_link || self.claimed_by != other.claimed_by {
+        if self.is_anonymous() != other.is_anonymous() || self.claimed_by != other.claimed_by {
             return false;
         }
         let names = |vote: &Self| [Some(vote.voter.clone()), vote.delegate.clone()];
@@ -63,6 +67,14 @@ impl Vote {
             .iter()
             .flatten()
             .any(|name| others.contains(&Some(name.clone())))
+    }
+}
+
+impl Vote {
+    /// Through a link that names nobody.
+    fn is_anonymous(&self) -> bool {
+        let names_holder = self.claimed_by.is_none() && self.voter != LINK_VOTER;
+        self.via_link && !names_holder
     }
 }
 
@@ -113,7 +125,8 @@ impl ApprovalDecision {
     /// The voter's name where the client only claims it. A delegation establishes the voter; so
     /// does the caller's own name.
     pub fn claimed_voter(&self) -> Option<&str> {
-        let own = |name: &&str| self.by.as_ref().is_some_and(|by| by.as_str() == *name);
+        let own = self.by.as_ref().or(self.decider.link_of.as_ref());
+        let own = |name: &&str| own.is_some_and(|own| own.as_str() == *name);
         let voter = self.voter.as_deref().filter(|name| !own(name));
         voter.filter(|_| self.decider.acting_for.is_none())
     }

@@ -44,9 +44,10 @@ pub use decider::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial
 pub use effect::{Effect, EffectKind, HttpRequest};
 pub use event::{Cause, Event, Recorded, RecordedEvent};
 pub use id::{
-    AgentId, ChatUserId, DefinitionHash, EffectId, EscalationId, FlowId, InterruptId, MessageId,
-    NodeId, OrderKey, Principal, RunId, Seq, SessionId, StepId, StreamId, TenantId, TimerName,
-    Timestamp, WebhookId, WorkflowId, WorkspaceId,
+    AgentId, ChatUserId, DefinitionHash, EffectId, EscalationId, FlowId, InterruptId, MediaId,
+    MessageId, NodeId, OrderKey, Principal, ProxyId, RunId, ScheduleId, ScheduleRunId, Seq,
+    SessionId, StepId, StreamId, TenantId, TimerName, Timestamp, WebhookId, WorkflowId,
+    WorkspaceId,
 };
 pub use interrupt::{ApprovalDecision, Interrupt, LINK_VOTER, Resolution, Vote};
 pub use memory::{ForkMode, ForkedFrom, MemoryBase, MemoryEntry, MemoryOrigin};
@@ -90,9 +91,5 @@ where
 }
 
 pub(crate) fn is_zero_u32(n: &u32) -> bool {
-    *n == 0
-}
-
-pub(crate) fn is_zero(n: &u64) -> bool {
     *n == 0
 }

@@ -1,9 +1,10 @@
 //! Memory entries that a run leaves for other runs, and the position from which a run reads.
 
-use crate::{RunId, Seq, Timestamp, WorkspaceId};
+use crate::{Object, RunId, Seq, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// One entry as it was written. It never changes: a later write of the same key is another entry
 /// that hides this one.
@@ -162,6 +163,9 @@ pub struct ForkedFrom {
     /// branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_began_at: Option<Timestamp>,
+    /// What flows of conversations gave in the source, by node and execution: a fork starts none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub flow_results: BTreeMap<String, Object>,
 }
 
 impl ForkedFrom {

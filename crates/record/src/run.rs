@@ -7,6 +7,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,9 +63,16 @@ pub struct ParentLink {
     pub harvest: Vec<String>,
     #[serde(default)]
     pub cause: ParentCause,
-    /// Number of runs it may start; absent in logs older than this limit.
+    /// The run at the top of the tree; absent in logs older than it, where the parent stands for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub descendants: Option<u64>,
+    pub root: Option<RunId>,
+}
+
+impl ParentLink {
+    /// The run at the top of the tree.
+    pub fn tree_root(&self) -> &RunId {
+        self.root.as_ref().unwrap_or(&self.run_id)
+    }
 }
 
 /// Which primitive made a run the child of another run of this host.
@@ -142,6 +150,9 @@ pub struct RunRequest {
     /// of the source, so these are the others who started it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forked_by: Vec<Principal>,
+    /// Levels of workflows above the root of its tree: a flow of the last of them started that root.
+    #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+    pub levels_above: u32,
 }
 
 impl RunRequest {
@@ -149,6 +160,13 @@ impl RunRequest {
     pub fn is_replay(&self) -> bool {
         let fork = self.forked_from.as_ref();
         fork.is_some_and(|f| f.mode == crate::ForkMode::Replay)
+    }
+
+    /// Levels of workflows above it, those between which there are flows of conversations included.
+    pub fn depth(&self) -> u32 {
+        let nested = self.parent.as_ref().map_or(0, |p| p.lineage.len());
+        let nested = u32::try_from(nested).unwrap_or(u32::MAX);
+        self.levels_above.saturating_add(nested)
     }
 
     /// From where the run reads memory. Runs older than memory read none.
@@ -283,6 +301,42 @@ pub enum Masking {
     Passthrough,
 }
 
+impl Masking {
+    /// What stands in place of a value that a reader may not see; `None` if it is left out.
+    pub fn mask_value(self, value: &Value) -> Option<Value> {
+        match self {
+            Self::Mask => Some(Value::from("[REDACTED]")),
+            Self::Omit => None,
+            Self::Hash => Some(Value::from(hashed(value))),
+            Self::Passthrough => Some(value.clone()),
+        }
+    }
+
+    /// A value of the same form, with every text masked.
+    fn mask_texts(self, value: &Value) -> Value {
+        match value {
+            Value::String(_) => {
+                let masked = self
+                    .mask_value(value)
+                    .or_else(|| Self::Mask.mask_value(value));
+                masked.unwrap_or_default()
+            }
+            Value::Array(items) => items.iter().map(|item| self.mask_texts(item)).collect(),
+            Value::Object(fields) => {
+                let masked = |(key, value): (&String, _)| (key.clone(), self.mask_texts(value));
+                Value::Object(fields.iter().map(masked).collect())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+}
+
+fn hashed(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string().as_bytes());
+    let hex: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
 /// Stands in place of an error's message.
 const HIDDEN_MESSAGE: &str =
     "the message is not shown: the node handles values marked as sensitive";
@@ -301,6 +355,9 @@ pub struct Sensitivity {
     /// The nodes whose outputs are the run's; named only where something is sensitive.
     #[serde(default)]
     pub last: BTreeSet<NodeId>,
+    /// What stands in place of all texts of people in its events; absent: they are shown. Of flow runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<Masking>,
     /// The class of data its runs contain, if one is set: `pii`, `phi`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -338,6 +395,26 @@ impl Sensitivity {
             details: None,
             retryable: error.retryable,
         })
+    }
+
+    /// Whether the decision that a supervisor makes, or a dispatch node carries out, is not shown.
+    pub fn hides_decision_of(&self, node: &NodeId) -> bool {
+        let ports = self.outputs.get(node);
+        let marked = ports.is_some_and(|ports| ports.contains("decision"));
+        marked && self.mode != Masking::Passthrough
+    }
+
+    /// A supervisor's decision as a reader may see it. The protocol closes its form, so hidden texts
+    /// have a mask in their place in every mode.
+    pub fn visible_decision<'a>(&self, node: &NodeId, decision: &'a Value) -> Cow<'a, Value> {
+        if !self.hides_decision_of(node) {
+            return Cow::Borrowed(decision);
+        }
+        let mut shown = self.mode.mask_texts(decision);
+        if let (Some(kind), Some(fields)) = (decision.get("kind"), shown.as_object_mut()) {
+            fields.insert("kind".to_owned(), kind.clone());
+        }
+        Cow::Owned(shown)
     }
 
     pub fn hides_error_of(&self, node: &NodeId) -> bool {

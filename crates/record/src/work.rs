@@ -1,5 +1,6 @@
 //! The work a started node waits for, and the limits a run can exceed.
 
+use crate::conversation::FlowCall;
 use crate::{
     EffectId, HttpRequest, MockCall, ModelRequest, Object, RunId, Timestamp, ToolRequest,
     WorkflowId,
@@ -69,6 +70,11 @@ pub enum Work {
         outputs: Vec<(String, String)>,
         absorb_failure: bool,
         propagate_cancel: bool,
+    },
+    /// A flow of a conversation under this run id.
+    Flow {
+        flow_run: RunId,
+        call: Box<FlowCall>,
     },
 }
 

@@ -41,7 +41,7 @@ impl Runtime {
             ..Commit::default()
         };
         match self.store().commit(commit).await {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault),
             Err(Error::Conflict(conflict)) => unreachable!("nothing to conflict on: {conflict}"),
         }
@@ -103,6 +103,7 @@ impl AuditAction {
             Command::FireTimer(_)
             | Command::FinishEffect { .. }
             | Command::ReportChildOutcome { .. }
+            | Command::ReportFlow(_)
             | Command::Continue => return None,
         };
         let decider = match command {

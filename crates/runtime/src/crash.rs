@@ -38,6 +38,11 @@ impl CrashPoints {
         true
     }
 
+    /// Whether a test waits for a point.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Acquire)
+    }
+
     pub fn reach(&self, point: &str) {
         if self.armed.load(Ordering::Acquire) && self.point.lock().as_deref() == Some(point) {
             std::process::abort();

@@ -13,8 +13,10 @@ use tandem_record::{
     Partition, Principal, Reply, RunId,
 };
 
-/// Access control for one caller: whether they may decide under a policy.
-pub type AccessCheck = Arc<dyn Fn(&DecisionPolicy) -> DecisionAuthorization + Send + Sync>;
+/// Access control for one caller: whether they may decide under a policy, as the voter that the answer names
+/// if it names one.
+pub type AccessCheck =
+    Arc<dyn Fn(&DecisionPolicy, Option<&str>) -> DecisionAuthorization + Send + Sync>;
 
 /// An answer that a caller proposes, before authorization.
 #[derive(Clone)]
@@ -59,7 +61,11 @@ fn command_for(
 ) -> Result<Command, SubmitError> {
     let policy = run.decision_policy(&proposal.node, proposal.interrupt.as_ref());
     let verdict = match policy {
-        Some(policy) => access_check(&policy),
+        Some(policy) => {
+            let interrupt = proposal.interrupt.as_ref();
+            let voter = run.claimed_voter(&proposal.node, interrupt, &proposal.value);
+            access_check(&policy, voter)
+        }
         // No such question is open: the engine refuses with the reason.
         None => DecisionAuthorization::Granted(DeciderSnapshot::default()),
     };

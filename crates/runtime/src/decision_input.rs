@@ -8,10 +8,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::run::{
-    self, Context, Decision, ForkSource, MAX_DECISION_WORK, Need, Run, Undecided, WorkMeter,
+    self, Context, Decision, ForkSource, MAX_DECISION_WORK, Need, Run, TreePlaces, Undecided,
+    WorkMeter,
 };
 use tandem_record::{
-    Cause, Command, Event, Partition, RecordedEvent, RunId, RunRequest, TenantId, Timestamp,
+    Cause, Command, Event, ParentLink, Partition, RecordedEvent, RunId, RunRequest, TenantId,
+    Timestamp,
 };
 use tandem_store::Fault;
 
@@ -66,6 +68,30 @@ impl DecisionInput<'_> {
                 };
                 run::fork(definition, run_id.clone(), &source, cx)
             }
+        }
+    }
+
+    /// The run at the top of the tree that the decision may add runs to.
+    fn tree_root(&self) -> RunId {
+        match self {
+            Self::Command { run, .. } => run.tree_root(),
+            Self::Creation {
+                run_id, request, ..
+            }
+            | Self::Fork {
+                run_id, request, ..
+            } => {
+                let parent = request.parent.as_ref();
+                parent.map_or(run_id, ParentLink::tree_root).clone()
+            }
+        }
+    }
+
+    /// Whether that tree has no other run yet.
+    fn is_new_tree(&self) -> bool {
+        match self {
+            Self::Command { run, .. } => run.is_alone_in_tree(),
+            Self::Creation { request, .. } | Self::Fork { request, .. } => request.parent.is_none(),
         }
     }
 
@@ -133,6 +159,7 @@ impl Runtime {
             packs: self.packs(),
             model_answers: lookups,
             tools: self.tools(),
+            places: lookups.places,
             work,
         }
     }
@@ -146,6 +173,7 @@ impl Runtime {
     ) -> Result<Decision, SubmitError> {
         let mut lookups = DecisionLookups::default();
         let now = self.clock().now();
+        let mut reserved = self.inner.run_trees.reservation(input.tree_root());
         // A fork copies a log before it decides anything.
         let mut heavy = matches!(input, DecisionInput::Fork { .. });
         for _ in 0..MAX_LOOKUPS {
@@ -156,7 +184,10 @@ impl Runtime {
                 input.decide(self, &self.context(now, &lookups, &work))
             };
             match decided {
-                Ok(decision) => return Ok(decision),
+                Ok(decision) => {
+                    reserved.use_places(decision.children.len());
+                    return Ok(decision);
+                }
                 Err(Undecided::Refused(refusal)) => return Err(refusal.into()),
                 Err(Undecided::Needs(Need::MoreWork)) => heavy = true,
                 Err(Undecided::Needs(Need::Workflow(workflow))) => {
@@ -164,6 +195,17 @@ impl Runtime {
                     // request.
                     let found = Box::pin(self.current_definition(owner, &workflow)).await?;
                     lookups.workflows.insert(workflow, found);
+                }
+                Err(Undecided::Needs(Need::Places(needed))) => {
+                    // Some more: each time, the decision starts over.
+                    let wanted = needed.saturating_mul(2);
+                    let is_new = input.is_new_tree() && reserved.places() == 0;
+                    let more = self.reserve_places(&owner.tenant, &mut reserved, wanted, is_new);
+                    Box::pin(more).await?;
+                    lookups.places = TreePlaces {
+                        reserved: reserved.places(),
+                        is_full: reserved.places() < needed,
+                    };
                 }
                 Err(Undecided::Needs(Need::Memory(need))) => {
                     Box::pin(self.look_up_memory(&owner.tenant, *need, &mut lookups)).await?;

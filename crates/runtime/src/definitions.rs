@@ -12,6 +12,7 @@ use tandem_engine::definition::{ConformanceTypes, Permissions};
 use tandem_engine::pack::AllowedPackTypes;
 use tandem_engine::run::{
     Definitions, Lookup, Memory, MemoryRead, MemoryResult, ModelAnswers, ReplayedModelAnswer,
+    TreePlaces,
 };
 use tandem_record::{DefinitionHash, EffectId, Partition, WorkflowId};
 use tandem_store::{Fault, Store};
@@ -206,6 +207,7 @@ pub(crate) struct DecisionLookups {
     pub(crate) memory: HashMap<MemoryRead, MemoryResult>,
     /// Answers of programmed (mock) providers.
     pub(crate) model_answers: HashMap<EffectId, ReplayedModelAnswer>,
+    pub(crate) places: TreePlaces,
 }
 
 impl Definitions for DecisionLookups {

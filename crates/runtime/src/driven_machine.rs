@@ -62,8 +62,6 @@ pub trait DrivenMachine: Machine {
     const STREAM_PREFIX: &'static str;
     /// Increment when the snapshot changes shape; older snapshots are then ignored.
     const SNAPSHOT_FORMAT: u32;
-    /// Whether [`Self::refuse_dispatch`] is called before an effect is performed.
-    const CHECKS_DISPATCH: bool;
 
     /// What the host provides to machines of this kind.
     type Settings: Send + Sync + 'static;
@@ -84,7 +82,12 @@ pub trait DrivenMachine: Machine {
         runtime: &Runtime,
         driver: &MachineDriver<Self>,
         stream: &StreamId,
-    ) -> impl Future<Output = Result<Option<TenantId>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Option<TenantId>, Fault>> + Send {
+        async move {
+            let folded = Self::load(runtime, driver, stream).await?;
+            Ok(folded.map(|folded| folded.machine.tenant().clone()))
+        }
+    }
 
     /// The machine before its first event, if a command may begin the stream.
     fn unstarted(stream: &StreamId) -> Option<Self>;
@@ -99,13 +102,19 @@ pub trait DrivenMachine: Machine {
     ) -> impl Future<Output = Result<Decision<Self>, SubmitError>> + Send;
 
     /// A small decision in place of one that can never be stored.
-    fn abandon(&self, runtime: &Runtime, why: &Fault) -> Option<Decision<Self>>;
+    fn abandon(&self, _runtime: &Runtime, _why: &Fault) -> Option<Decision<Self>> {
+        None
+    }
 
-    /// Removes secrets from a reply.
-    fn redact_reply(runtime: &Runtime, reply: Self::Reply) -> Self::Reply;
+    /// Removes secrets from a reply. One that holds only what is in the log has none.
+    fn redact_reply(_runtime: &Runtime, reply: Self::Reply) -> Self::Reply {
+        reply
+    }
 
     /// The audit entry of a command that a caller submits.
-    fn audit_action(command: &Self::Command, actor: &Actor) -> Option<AuditAction>;
+    fn audit_action(_command: &Self::Command, _actor: &Actor) -> Option<AuditAction> {
+        None
+    }
 
     fn timer_name(key: &Self::TimerKey) -> TimerName;
 
@@ -121,11 +130,20 @@ pub trait DrivenMachine: Machine {
     fn lane(&self, effect: &Self::EffectKind) -> Lane;
 
     /// Effects with the same key are performed one after the other.
-    fn order_key(&self, effect: &Self::EffectKind) -> Option<OrderKey>;
+    fn order_key(&self, _effect: &Self::EffectKind) -> Option<OrderKey> {
+        None
+    }
+
+    /// Whether [`Self::refuse_dispatch`] is called before an effect is performed.
+    fn checks_dispatch(_effect: &Self::EffectKind) -> bool {
+        false
+    }
 
     /// Called just before an effect is performed, on the newest state: the command that records why it
     /// is not performed. The command is committed with the removal of the effect, under its lease.
-    fn refuse_dispatch(&self, effect: &Effect<Self::EffectKind>) -> Option<Self::Command>;
+    fn refuse_dispatch(&self, _effect: &Effect<Self::EffectKind>) -> Option<Self::Command> {
+        None
+    }
 
     /// Performs an effect. A fault means that nothing was done and that it is attempted again.
     fn perform(
@@ -166,5 +184,5 @@ pub trait DrivenMachine: Machine {
 
     /// Counts the decision and notifies others than the readers of the stream. Called after the
     /// commit only.
-    fn announce(runtime: &Runtime, decision: &Decision<Self>, created: bool);
+    fn announce(_runtime: &Runtime, _decision: &Decision<Self>, _created: bool) {}
 }

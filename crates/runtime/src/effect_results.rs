@@ -68,7 +68,7 @@ impl Runtime {
         let outcome = match cached_outcome {
             Some(outcome) => outcome,
             None => {
-                if M::CHECKS_DISPATCH && self.is_refused(driver, work).await? {
+                if M::checks_dispatch(&work.effect.kind) && self.is_refused(driver, work).await? {
                     return Ok(());
                 }
                 cached_outcome.insert(M::perform(self, driver, work).await?)
@@ -119,7 +119,7 @@ impl Runtime {
         }
     }
 
-    async fn unrecorded<K: Sync>(
+    pub(crate) async fn unrecorded<K: Sync>(
         &self,
         work: &LeasedEffect<K>,
         error: SubmitError,
@@ -164,7 +164,7 @@ impl Runtime {
             ..Commit::default()
         };
         match self.store().commit(commit).await {
-            Ok(()) | Err(Error::Conflict(_)) => {}
+            Ok(_) | Err(Error::Conflict(_)) => {}
             Err(Error::Fault(fault)) => return Err(fault),
         }
         // It may be due again before this task has ended.
@@ -181,7 +181,7 @@ impl Runtime {
             ..Commit::default()
         };
         match self.store().commit(commit).await {
-            Ok(()) | Err(Error::Conflict(_)) => Ok(()),
+            Ok(_) | Err(Error::Conflict(_)) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault),
         }
     }

@@ -68,8 +68,8 @@ impl Effects {
     }
 
     /// Turns a decision's effects into outbox changes. If a worker is free, the effect is written
-    /// as leased to this process and performed without another commit. Only the store knows when an
-    /// effect with an order key may be performed, so such an effect waits to be leased.
+    /// as leased to this process and performed without another commit. The store takes the lease from
+    /// an effect that is not the first of its order.
     pub(crate) fn prepare<M: DrivenMachine>(
         &self,
         stream: &StreamId,
@@ -91,10 +91,7 @@ impl Effects {
                 lane: decision.after.lane(&effect.kind),
                 order_key: decision.after.order_key(&effect.kind),
             };
-            let slot = match place.order_key {
-                Some(_) => None,
-                None => self.slots(place.lane.class).take(&place.lane),
-            };
+            let slot = self.slots(place.lane.class).take(&place.lane);
             let lease = slot.as_ref().map(|_| self.new_lease(owner, now));
             let entry = entry::<M>(place, effect, now, lease.clone());
             prepared.changes.push(OutboxChange::Put(entry));
@@ -144,6 +141,14 @@ impl Effects {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.under_way() == 0
+    }
+
+    /// Grows whenever work begins or ends.
+    pub(crate) fn changes(&self) -> u64 {
+        WorkClass::ALL
+            .map(|class| self.slots(class).changes())
+            .iter()
+            .sum()
     }
 
     pub(crate) fn under_way(&self) -> usize {

@@ -5,6 +5,7 @@ use crate::audit_actions::AuditAction;
 use crate::codec;
 use crate::decision_input::DecisionInput;
 use crate::fold_stream::FOLD_PAGE;
+use crate::offload::{INLINE_BYTES, OffloadPermit, in_place};
 use crate::runtime::Runtime;
 use crate::start_run::RunStart;
 use crate::submit::{IdempotencyRequest, SubmitError};
@@ -14,7 +15,7 @@ use tandem_record::{
     Event, ForkMode, ForkedFrom, MemoryBase, MemoryOrigin, Object, Partition, RecordedEvent, RunId,
     RunOptions, RunRequest, Seq, StreamId, TraceContext,
 };
-use tandem_store::StoredRun;
+use tandem_store::{Fault, StoredRun};
 
 /// Size limit of a log that can be forked: a fork copies all of it in one commit.
 const MAX_SOURCE_BYTES: usize = 64 * 1024 * 1024;
@@ -46,6 +47,15 @@ pub enum Unforkable {
     },
 }
 
+/// A log to fork.
+struct SourceLog {
+    events: Vec<RecordedEvent>,
+    /// What started the run.
+    request: Option<RunRequest>,
+    /// Held until the fork of a large log is committed.
+    permit: Option<OffloadPermit>,
+}
+
 impl Runtime {
     /// Forks a run the caller may see. The fork is durable and complete when this returns.
     pub async fn fork_run(
@@ -56,7 +66,8 @@ impl Runtime {
     ) -> Result<RunId, SubmitError> {
         let source_run = &source.row.run_id;
         if source_run.is_flow_run() {
-            return Err(SubmitError::FlowRun);
+            let forked = self.fork_flow_run(source, fork_request, idempotency);
+            return Box::pin(forked).await;
         }
         let from_seq = fork_request.from_seq;
         if from_seq > source.head {
@@ -72,7 +83,11 @@ impl Runtime {
             return Err(not_retained("retention_expired").into());
         }
         let run_id = self.inner.config.ids.run_id();
-        let (log, request) = self.source_log(source).await?;
+        let SourceLog {
+            events: log,
+            request,
+            permit,
+        } = self.source_log(source).await?;
         let Some(request) = request.filter(|_| log.len() as u64 > source.head.0) else {
             return Err(not_retained("event_log_unavailable").into());
         };
@@ -103,17 +118,15 @@ impl Runtime {
             request: Cow::Owned(request),
         };
         self.commit_new_run(run_start, &input).await?;
+        drop(permit);
         Ok(run_id)
     }
 
-    /// The source's log and its original request.
-    async fn source_log(
-        &self,
-        source: &StoredRun,
-    ) -> Result<(Vec<RecordedEvent>, Option<RunRequest>), SubmitError> {
+    async fn source_log(&self, source: &StoredRun) -> Result<SourceLog, SubmitError> {
         let stream = StreamId::of_run(&source.row.run_id);
         let mut log: Vec<RecordedEvent> = Vec::new();
         let (mut request, mut bytes) = (None, 0);
+        let mut permit = None;
         loop {
             let after = log.last().map(|recorded| recorded.seq);
             let page = self.store().event_page(&stream, after, FOLD_PAGE).await?;
@@ -122,18 +135,30 @@ impl Runtime {
             if bytes > MAX_SOURCE_BYTES {
                 return Err(Unforkable::TooLarge.into());
             }
-            // Events appended in the meantime are not part of the fork.
-            for event in page.events.iter().filter(|e| e.seq <= source.head) {
-                let recorded = codec::decode(event)?;
-                if log.is_empty()
-                    && let Event::RunStarted { request: first, .. } = &recorded.event
-                {
-                    request = Some((**first).clone());
-                }
-                log.push(recorded);
+            // Whoever forks many large runs waits for themselves, and tenants take turns.
+            if bytes > INLINE_BYTES && permit.is_none() {
+                let turn = self.inner.large_forks.acquire(Some(&source.row.tenant));
+                permit = Some(self.with_deadline(turn).await?);
             }
+            in_place(bytes, || {
+                // Events appended in the meantime are not part of the fork.
+                for event in page.events.iter().filter(|e| e.seq <= source.head) {
+                    let recorded = codec::decode(event)?;
+                    if log.is_empty()
+                        && let Event::RunStarted { request: first, .. } = &recorded.event
+                    {
+                        request = Some((**first).clone());
+                    }
+                    log.push(recorded);
+                }
+                Ok::<_, Fault>(())
+            })?;
             if last.is_none() || last >= page.head {
-                return Ok((log, request));
+                return Ok(SourceLog {
+                    events: log,
+                    request,
+                    permit,
+                });
             }
         }
     }
@@ -152,6 +177,9 @@ impl Runtime {
         };
         let source = &source.row.run_id;
         let origin = first.memory_origin();
+        // Those of its own log are added by the engine.
+        let earlier_flows = first.forked_from.map(|from| from.flow_results);
+        let earlier_flows = earlier_flows.unwrap_or_default();
         let mut forked_by = first.forked_by;
         if let Some(by) = &self.actor.principal
             && first.owner.principal.as_ref() != Some(by)
@@ -186,6 +214,7 @@ impl Runtime {
                 mode: fork_request.mode,
                 at: self.clock().now(),
                 source_began_at: None,
+                flow_results: earlier_flows,
             })),
             forked_by,
             ..first

@@ -21,7 +21,7 @@ impl Runtime {
             ..Commit::default()
         };
         match self.store().commit(commit).await {
-            Ok(()) | Err(Error::Conflict(_)) => Ok(()),
+            Ok(_) | Err(Error::Conflict(_)) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault),
         }
     }

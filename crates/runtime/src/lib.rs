@@ -29,6 +29,7 @@ mod ended_machines;
 mod fold_stream;
 mod fork;
 mod idempotency;
+mod jitter;
 mod leases;
 mod machine_driver;
 mod memory_access;
@@ -46,6 +47,7 @@ mod registry;
 mod retention;
 mod run_effects;
 mod run_machine;
+mod run_trees;
 mod runtime;
 mod start_run;
 mod stored_head;
@@ -76,6 +78,7 @@ pub use leases::LeasedEffect;
 pub use machine_driver::{MachineDriver, Machines};
 pub use memory_access::{RunMemory, origin_in_event, origin_in_tombstone};
 pub use metrics::{KindLabel, Metrics};
+pub use offload::in_place;
 pub use query::{EventPage, NextStepsPreview, ObservedRun, RunFold};
 pub use questions::{accepted_edit, digest};
 pub use redact::Redactor;
@@ -83,7 +86,7 @@ pub use registry::{RegisterError, Registration, RegistrationReport};
 pub use retention::Retention;
 pub use runtime::Runtime;
 pub use submit::{CommandOutcome, IdempotencyRequest, NewRun, RenderResponse, SubmitError};
-pub use submit_stream::RecordsFn;
+pub use submit_stream::{CommitRecord, RecordsFn};
 pub use task_leases::HostTask;
 pub use test_clock::CLOCK_OFFSET;
 pub use transact::TransactionParts;
@@ -116,9 +119,10 @@ pub use tandem_nodes::{MAX_PROGRAM, MockEntry, MockProgram};
 pub use tandem_store::audit;
 pub use tandem_store::{
     AuditDraft, ChatUserFilter, ChatUserRow, DelegationRecord, DeliveryListing, DeliveryRow,
-    DeliveryState, EscalationFilter, EscalationRow, Fault, GroupRecord, IdempotencyKey,
-    IdempotencyRecord, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
+    DeliveryState, EscalationAssignee, EscalationFilter, EscalationRow, Fault, GroupRecord,
+    IdempotencyKey, IdempotencyRecord, InboxChoices, InboxCursor, InboxPage, InboxQuery, InboxSort,
     InterruptFilter, InterruptListing, InterruptRow, ListedRun, ListingPage, Page, PageLimit,
-    ParkedWork, RegisteredWorkflow, RunFilter, RunListing, RunPosition, RunRow, SessionFilter,
-    StorageUsage, StoredResponse, StoredRun,
+    ParkedWork, ProxyFilter, ProxyRow, RegisteredWorkflow, RunFilter, RunListing, RunPosition,
+    RunRow, ScheduleFilter, ScheduleRow, ScheduleRunRow, SessionFilter, StorageUsage,
+    StoredResponse, StoredRun,
 };

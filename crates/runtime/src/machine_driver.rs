@@ -130,7 +130,7 @@ impl<M: DrivenMachine> StreamDriver for MachineDriver<M> {
                     ..Commit::default()
                 };
                 match runtime.store().commit(commit).await {
-                    Ok(()) | Err(Error::Conflict(_)) => Ok(()),
+                    Ok(_) | Err(Error::Conflict(_)) => Ok(()),
                     Err(Error::Fault(fault)) => Err(fault),
                 }
             }

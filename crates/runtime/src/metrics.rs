@@ -1,6 +1,7 @@
 //! Prometheus metrics of the runtime. Never labelled by run: the number of series must not grow
 //! with the number of runs.
 
+use crate::conversation::ConversationMetrics;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -51,6 +52,7 @@ pub struct Metrics {
     pub questions_asked: Counter,
     pub question_seconds: Histogram,
     pub run_backlog_seconds: Histogram,
+    pub conversations: ConversationMetrics,
 }
 
 impl Default for Metrics {
@@ -96,6 +98,7 @@ impl Default for Metrics {
             questions_asked: Counter::default(),
             question_seconds: Histogram::new(people),
             run_backlog_seconds: Histogram::new(backlog),
+            conversations: ConversationMetrics::default(),
         }
     }
 }
@@ -223,6 +226,7 @@ impl Metrics {
             Unit::Seconds,
             self.run_backlog_seconds.clone(),
         );
+        self.conversations.register(r);
     }
 
     pub(crate) fn webhook_delivery(&self, outcome: &'static str) {

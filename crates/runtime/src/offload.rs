@@ -196,7 +196,7 @@ impl OffloadPermit {
 
 /// Does work whose length follows from so many bytes, and has the thread's other tasks taken over
 /// meanwhile when they are many. For what is linear and borrows what it works on.
-pub(crate) fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let handle = Handle::try_current();
     let shared = handle.is_ok_and(|h| h.runtime_flavor() == RuntimeFlavor::MultiThread);
     match shared && bytes > INLINE_BYTES {

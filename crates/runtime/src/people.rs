@@ -63,7 +63,7 @@ impl Runtime {
             ..Commit::default()
         };
         match self.store().commit(commit).await {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(Error::Fault(fault)) => Err(fault),
             Err(Error::Conflict(conflict)) => Err(Fault::permanent("bug", conflict.to_string())),
         }

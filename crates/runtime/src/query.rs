@@ -1,16 +1,19 @@
 //! Reading runs. Folds a run from snapshot and log if it is not cached; never waits for a writer.
 
 use crate::codec;
+use crate::conversation::Conversations;
 use crate::definitions::flow_definition;
 use crate::fold_stream::FoldedStream;
+use crate::offload::in_place;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use tandem_engine::Definition;
 use tandem_engine::flow_run::FlowRun;
+use tandem_engine::machine::Machine;
 use tandem_engine::run::{NextSteps, Run, State};
 use tandem_record::{
-    ArtifactView, DecisionPolicy, Event, InterruptId, NodeId, Partition, RecordedEvent, RunId,
-    RunRequest, RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
+    ArtifactView, DecisionPolicy, Event, InterruptId, Masking, NodeId, Partition, RecordedEvent,
+    RunId, RunRequest, RunStatus, RunView, Sensitivity, Seq, StreamId, TenantId, TraceContext,
 };
 use tandem_store::{Fault, Page, PageLimit, RunFilter, RunListing, RunPosition, StoredRun};
 
@@ -21,6 +24,8 @@ pub struct ObservedRun {
     pub sensitivity: Arc<Sensitivity>,
     pub outputs: Option<tandem_record::Object>,
     pub primary_node: Option<tandem_record::NodeId>,
+    /// About how much memory the state takes.
+    pub bytes: usize,
 }
 
 /// An open question with a preview of its answers.
@@ -180,14 +185,31 @@ impl Runtime {
         Ok(Some(ObservedRun {
             view,
             definition: self.pinned_definition(stored).await?,
-            sensitivity: Arc::default(),
+            sensitivity: self.flow_sensitivity(run.as_ref()),
+            bytes: run.as_ref().map_or(0, Machine::memory_bytes),
             outputs: run.and_then(|run| run.outputs().cloned()),
             primary_node: None,
         }))
     }
 
+    /// The texts of a flow run are shown as its agent says (Z-202).
+    fn flow_sensitivity(&self, run: Option<&FlowRun>) -> Arc<Sensitivity> {
+        let start = run.and_then(FlowRun::start);
+        let agents = self.conversations().map(Conversations::agents);
+        let agent = start.and_then(|start| agents?.agent(&start.agent_id));
+        let masking = agent.map(|agent| agent.redaction.masking());
+        Arc::new(Sensitivity {
+            texts: masking.filter(|masking| *masking != Masking::Passthrough),
+            ..Sensitivity::default()
+        })
+    }
+
     /// Values that are masked wherever the run is shown.
     pub async fn sensitivity(&self, run: &StoredRun) -> Result<Arc<Sensitivity>, Fault> {
+        if run.row.run_id.is_flow_run() {
+            let flow_run = self.read_flow_run(&run.row.run_id).await?;
+            return Ok(self.flow_sensitivity(flow_run.as_ref()));
+        }
         if let Some(ended) = self.ended_run(run) {
             return Ok(ended.sensitivity());
         }
@@ -330,11 +352,13 @@ impl RunFold {
 }
 
 fn observed(run: &Run) -> ObservedRun {
-    ObservedRun {
+    let bytes = run.memory_bytes();
+    in_place(bytes, || ObservedRun {
         view: run.view(),
         definition: Arc::clone(run.definition()),
         sensitivity: run.sensitivity(),
         outputs: run.outputs().cloned(),
         primary_node: run.primary_node().cloned(),
-    }
+        bytes,
+    })
 }

@@ -1,13 +1,92 @@
 //! Decisions without secrets: what is stored, and the run as it is folded from the stored events.
 
 use crate::codec::EncodedEvent;
+use crate::redact::Redactor;
 use crate::runtime::Runtime;
+use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 use tandem_engine::model::rekey;
 use tandem_engine::run::{self, Decision, Refusal, Run};
-use tandem_record::{EffectKind, Event, NodeId, Reply};
+use tandem_record::{
+    AgentEventKind, ChunkPiece, EffectKind, Event, NodeId, Recorded, RecordedEvent, Reply,
+};
 use tandem_store::NewEvent;
+
+/// Redacts text that a node streams: each piece is an event of its own, and none shows the whole.
+fn redact_streamed(redactor: &Redactor, events: &mut [RecordedEvent]) -> bool {
+    let mut streams: Vec<(NodeId, bool, Vec<&mut String>)> = Vec::new();
+    for recorded in events {
+        let node = recorded.event.node().cloned();
+        let (reasoning, piece) = match &mut recorded.event {
+            Event::OutputChunk(chunk) => match &mut chunk.piece {
+                ChunkPiece::Text(text) => (false, text),
+                ChunkPiece::ToolCall { .. } => continue,
+            },
+            Event::Agent(event) => match &mut event.kind {
+                AgentEventKind::ReasoningDelta { delta, .. } => (true, delta),
+                _ => continue,
+            },
+            _ => continue,
+        };
+        let Some(node) = node else { continue };
+        let is_its =
+            |stream: &&mut (NodeId, bool, Vec<_>)| stream.0 == node && stream.1 == reasoning;
+        match streams.iter_mut().find(is_its) {
+            Some((.., pieces)) => pieces.push(piece),
+            None => streams.push((node, reasoning, vec![piece])),
+        }
+    }
+    let redacted = streams
+        .iter_mut()
+        .map(|(.., pieces)| redactor.redact_pieces(pieces));
+    redacted.fold(false, |any, redacted| any | redacted)
+}
+
+fn redact_lists_of_texts(redactor: &Redactor, value: &mut Value) {
+    match value {
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            let texts = items.iter_mut().filter_map(|item| match item {
+                Value::String(text) => Some(text),
+                _ => None,
+            });
+            redactor.redact_pieces(&mut texts.collect::<Vec<_>>());
+        }
+        Value::Array(items) => {
+            for item in items {
+                redact_lists_of_texts(redactor, item);
+            }
+        }
+        Value::Object(members) => {
+            for member in members.values_mut() {
+                redact_lists_of_texts(redactor, member);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Encodes events without the secrets that `redact` removes from one, and says whether there were any. Only an
+/// event that may hold a secret is looked at closely.
+pub(crate) fn encode_redacted<E: Serialize>(
+    redactor: &Redactor,
+    events: &mut [Recorded<E>],
+    mut redact: impl FnMut(&mut Recorded<E>) -> bool,
+) -> (Vec<NewEvent>, bool) {
+    let mut has_secrets = false;
+    let mut texts = redactor.texts();
+    let mut bodies = Vec::with_capacity(events.len());
+    for recorded in events {
+        let mut body = texts.serialize(&EncodedEvent::new(recorded));
+        if redactor.needs_redaction(&body, &texts) && redact(recorded) {
+            body = texts.serialize(&EncodedEvent::new(recorded));
+            has_secrets = true;
+        }
+        let at = recorded.at;
+        bodies.push(NewEvent { at, body });
+    }
+    (bodies, has_secrets)
+}
 
 impl Runtime {
     /// Events as they will be stored. If a secret was redacted, the run is folded again from the
@@ -18,22 +97,15 @@ impl Runtime {
         decision: &mut Decision,
     ) -> Vec<NewEvent> {
         let redactor = &self.inner.config.redactor;
-        let mut changed = false;
-        let mut texts = redactor.texts();
-        let mut bodies = Vec::with_capacity(decision.events.len());
-        for recorded in &mut decision.events {
-            let mut body = texts.serialize(&EncodedEvent::new(recorded));
-            if redactor.needs_redaction(&body, &texts) && redactor.redact(recorded.user_data()) {
+        let is_cut = redact_streamed(redactor, &mut decision.events);
+        let (bodies, has_secrets) = encode_redacted(redactor, &mut decision.events, |recorded| {
+            let changed = redactor.redact(recorded.user_data());
+            if changed {
                 rekey(&mut recorded.event);
-                body = texts.serialize(&EncodedEvent::new(recorded));
-                changed = true;
             }
-            bodies.push(NewEvent {
-                at: recorded.at,
-                body,
-            });
-        }
-        if changed {
+            changed
+        });
+        if is_cut || has_secrets {
             let fresh = || {
                 Run::new(
                     decision.after.id().clone(),
@@ -67,10 +139,18 @@ impl Runtime {
         masked.unwrap_or(text)
     }
 
+    /// The text without secrets.
+    pub fn redacted_text(&self, text: String) -> String {
+        let redacted = self.inner.config.redactor.redact_text(&text);
+        redacted.unwrap_or(text)
+    }
+
     /// Takes secrets out of what will be told in pieces, each an event of its own: none of them would
     /// show the whole.
     pub fn redact_value(&self, value: &mut Value) {
-        self.inner.config.redactor.redact_value(value);
+        let redactor = &self.inner.config.redactor;
+        redactor.redact_value(value);
+        redact_lists_of_texts(redactor, value);
     }
 
     /// A JSON document, given as text, without secrets. A text that is not JSON is redacted as
@@ -135,6 +215,7 @@ impl Runtime {
             | Refusal::NotPaused { .. }
             | Refusal::AlreadyResolved(_)
             | Refusal::InterruptGone
+            | Refusal::NotAnswerable { .. }
             | Refusal::RunEnded { .. }
             | Refusal::TooManyEvents { .. }
             | Refusal::CorrelationMismatch { .. } => {}
@@ -160,7 +241,17 @@ impl Runtime {
                         redactor.redact_value(value);
                     }
                 }
-                EffectKind::Http { .. }
+                EffectKind::AskSession { question, .. } => {
+                    self.inner.config.redactor.redact_value(&mut question.data);
+                }
+                EffectKind::StartFlow { call, .. } | EffectKind::CancelFlow { call, .. } => {
+                    let redactor = &self.inner.config.redactor;
+                    if let Some(input) = &mut call.input {
+                        redactor.redact_value(input);
+                    }
+                }
+                EffectKind::CloseSessionQuestion { .. }
+                | EffectKind::Http { .. }
                 | EffectKind::Model { .. }
                 | EffectKind::Tool { .. }
                 | EffectKind::Pack { .. }

@@ -294,7 +294,7 @@ impl Runtime {
             .definitions
             .invalidate_current(owner.as_ref(), &workflow);
         match result {
-            Ok(()) => Ok(true),
+            Ok(_) => Ok(true),
             Err(Error::Fault(fault)) => Err(fault),
             Err(Error::Conflict(_)) => Ok(false),
         }

@@ -3,7 +3,8 @@
 use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
 use crate::webhooks::NotifyOutcome;
-use tandem_record::{Command, EffectKind, EffectOutcome, RunId, StreamId};
+use tandem_record::conversation::{ParentNode, SessionCommand};
+use tandem_record::{Command, EffectKind, EffectOutcome, NodeId, RunId, Seq, StreamId};
 use tandem_store::Fault;
 
 /// What performing an effect of a run gave.
@@ -18,6 +19,21 @@ pub enum RunOutcome {
 /// The run of a stream that the run machine drives.
 pub(crate) fn run_of(stream: &StreamId) -> RunId {
     stream.run().expect("streams of runs are named after them")
+}
+
+/// The node of a run that an effect about its flow belongs to.
+fn parent_node(
+    work: &LeasedEffect,
+    node: &NodeId,
+    flow_run: &RunId,
+    dispatched: Seq,
+) -> ParentNode {
+    ParentNode {
+        run_id: run_of(&work.stream),
+        node_id: node.clone(),
+        flow_run_id: Some(flow_run.clone()),
+        dispatched_at: dispatched,
+    }
 }
 
 impl Runtime {
@@ -48,7 +64,11 @@ impl Runtime {
             }
             EffectKind::NotifyParent { .. }
             | EffectKind::NotifySession { .. }
+            | EffectKind::AskSession { .. }
+            | EffectKind::CloseSessionQuestion { .. }
             | EffectKind::CancelChild { .. }
+            | EffectKind::StartFlow { .. }
+            | EffectKind::CancelFlow { .. }
             | EffectKind::Continue => Ok(RunOutcome::Internal),
         }
     }
@@ -80,6 +100,37 @@ impl Runtime {
             }
             (EffectKind::NotifySession { to, result }, _) => {
                 return self.report_workflow(work, to, result).await;
+            }
+            (EffectKind::AskSession { to, question }, _) => {
+                return self.ask_session(work, to, question).await;
+            }
+            (EffectKind::CloseSessionQuestion { to, closed }, _) => {
+                let command = SessionCommand::WorkflowQuestionClosed(closed.clone());
+                return self.submit_for_workflow(work, to, command).await;
+            }
+            (
+                EffectKind::StartFlow {
+                    node,
+                    flow_run,
+                    dispatched,
+                    call,
+                },
+                _,
+            ) => {
+                let parent = parent_node(work, node, flow_run, *dispatched);
+                return Box::pin(self.start_flow_of_node(work, parent, call)).await;
+            }
+            (
+                EffectKind::CancelFlow {
+                    node,
+                    flow_run,
+                    dispatched,
+                    call,
+                },
+                _,
+            ) => {
+                let parent = parent_node(work, node, flow_run, *dispatched);
+                return Box::pin(self.cancel_flow_of_node(work, parent, flow_run, call)).await;
             }
             (EffectKind::CancelChild { child }, _) => {
                 let command = Command::Cancel {

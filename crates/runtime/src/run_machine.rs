@@ -26,8 +26,6 @@ use tandem_store::{Commit, Fault, Lane, NewEvent, RunRow};
 impl DrivenMachine for Run {
     const STREAM_PREFIX: &'static str = "run:";
     const SNAPSHOT_FORMAT: u32 = 3;
-    /// A run drops the effects it no longer needs in the commit that says so.
-    const CHECKS_DISPATCH: bool = false;
 
     type Settings = ();
     type Outcome = RunOutcome;
@@ -113,8 +111,14 @@ impl DrivenMachine for Run {
         )
     }
 
-    fn order_key(&self, _: &EffectKind) -> Option<OrderKey> {
-        None
+    /// A flow is cancelled after it was started.
+    fn order_key(&self, effect: &EffectKind) -> Option<OrderKey> {
+        match effect {
+            EffectKind::StartFlow { flow_run, .. } | EffectKind::CancelFlow { flow_run, .. } => {
+                Some(OrderKey::new(format!("flow:{flow_run}")))
+            }
+            _ => None,
+        }
     }
 
     fn refuse_dispatch(&self, _: &Effect) -> Option<Command> {

@@ -12,6 +12,7 @@ use crate::machine_driver::{MachineDriver, Machines};
 use crate::metrics::Metrics;
 use crate::offload::Offload;
 use crate::readiness::Readiness;
+use crate::run_trees::RunTrees;
 use crate::task_leases::HeldTasks;
 use crate::timer_bell::TimerBell;
 use crate::webhooks::Webhooks;
@@ -45,14 +46,17 @@ pub(crate) struct Inner {
     pub(crate) definitions: CompiledDefinitions,
     /// Where decisions with much schema work are made.
     pub(crate) decision_work: Offload,
+    /// Forks of large logs are made one after the other.
+    pub(crate) large_forks: Offload,
     pub(crate) bell: Bell,
-    pub(crate) pieces: AnswerPieces,
+    pub(crate) pieces: Arc<AnswerPieces>,
     pub(crate) ended: broadcast::Sender<RunId>,
     pub(crate) metrics: Metrics,
     pub(crate) crash: CrashPoints,
     pub(crate) effects: Effects,
     pub(crate) webhooks: Webhooks,
     pub(crate) readiness: Readiness,
+    pub(crate) run_trees: RunTrees,
     pub(crate) registry_epoch: CacheEpoch,
     pub(crate) subscription_epoch: CacheEpoch,
     pub(crate) held_tasks: HeldTasks,
@@ -92,11 +96,13 @@ impl Runtime {
                 definitions: CompiledDefinitions::new(config.conformance),
                 config,
                 decision_work: Offload::default(),
+                large_forks: Offload::with_slots(1),
                 bell: Bell::default(),
-                pieces: AnswerPieces::default(),
+                pieces: Arc::default(),
                 ended: broadcast::Sender::new(ENDED_RUNS_BUFFERED),
                 metrics: Metrics::default(),
                 readiness: Readiness::default(),
+                run_trees: RunTrees::default(),
                 registry_epoch: CacheEpoch::default(),
                 subscription_epoch: CacheEpoch::default(),
                 held_tasks: HeldTasks::default(),
@@ -109,11 +115,14 @@ impl Runtime {
             }),
             actor: Arc::new(Actor::host()),
         };
+        runtime.sync_schedules().await?;
         let loops = [
+            tokio::spawn(runtime.clone().keep_schedules_configured()),
             tokio::spawn(runtime.clone().fire_timers()),
             tokio::spawn(runtime.clone().dispatch_outbox()),
             tokio::spawn(runtime.clone().purge_old_runs()),
             tokio::spawn(runtime.clone().keep_leases_until_stopped()),
+            tokio::spawn(runtime.clone().drop_idle_programs()),
         ];
         runtime.inner.tasks.lock().extend(loops);
         Ok(runtime)

@@ -7,7 +7,7 @@ use crate::driven_machine::CommandMeta;
 use crate::fork::Unforkable;
 use crate::runtime::Runtime;
 use crate::start_run::RunStart;
-use crate::submit_stream::Submission;
+use crate::submit_stream::{CommitRecord, Submission};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tandem_engine::run::{Refusal, Run};
@@ -199,7 +199,7 @@ impl Runtime {
             let request = idempotency.as_ref();
             let outcome = CommandOutcome::Replied(run, reply);
             let record = request.and_then(|request| self.idempotency_record(request, &outcome));
-            record.into_iter().collect()
+            record.into_iter().map(CommitRecord::Response).collect()
         };
         let submission = Submission {
             stream: &stream,
@@ -251,7 +251,7 @@ impl Runtime {
                 ..Commit::default()
             };
             match self.store().commit(commit).await {
-                Ok(()) => {}
+                Ok(_) => {}
                 Err(Error::Conflict(_)) => return Err(SubmitError::IdempotencyKeyUsed),
                 Err(Error::Fault(fault)) => return Err(fault.into()),
             }

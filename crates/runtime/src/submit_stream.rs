@@ -10,15 +10,22 @@ use crate::transaction::Transaction;
 use std::sync::Arc;
 use tandem_engine::machine::Machine;
 use tandem_record::StreamId;
-use tandem_store::{Conflict, Error, Fault, IdempotencyRecord};
+use tandem_store::{Append, Conflict, Error, Fault, IdempotencyRecord};
 
 /// What is asked of a machine, given how it stands. `None`: nothing.
 pub(crate) type CommandFn<'a, M> =
     dyn Fn(&M) -> Result<Option<<M as Machine>::Command>, SubmitError> + Send + Sync + 'a;
 
-/// The records to store with a reply: the response to a request, or the id of a received message.
-pub type RecordsFn<'a, M> =
-    dyn Fn(&<M as Machine>::Reply) -> Vec<IdempotencyRecord> + Send + Sync + 'a;
+/// What is stored with a reply.
+pub type RecordsFn<'a, M> = dyn Fn(&<M as Machine>::Reply) -> Vec<CommitRecord> + Send + Sync + 'a;
+
+/// What a commit stores beside the events of a command.
+pub enum CommitRecord {
+    /// The response to a request, or the id of a received message.
+    Response(IdempotencyRecord),
+    /// A stream of its own that begins and ends with it.
+    Stream(Append),
+}
 
 /// How a command is submitted.
 pub(crate) struct Submission<'a, M: DrivenMachine> {
@@ -122,7 +129,7 @@ impl Runtime {
             let mut transaction = Transaction::begin(self, decision.after.tenant()).await?;
             if let Some(records) = records {
                 let stored = records(&reply).into_iter();
-                stored.for_each(|record| transaction.store_response(record));
+                stored.for_each(|record| transaction.store(record));
             }
             transaction
                 .add(driver, slot, Some(current), decision, meta.clone())

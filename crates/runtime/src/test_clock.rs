@@ -25,13 +25,16 @@ impl Runtime {
         let deadline = tokio::time::Instant::now() + timeout;
         loop {
             let now = self.clock().now();
+            // Looked at before the store: work that ends while it is read may leave more to do there.
+            let (was_idle, changes) = (self.inner.effects.is_idle(), self.inner.effects.changes());
             let timers = self
                 .store()
                 .next_timer()
                 .await?
                 .is_some_and(|due| due <= now);
             let effects = self.store().next_due().await?.is_some_and(|due| due <= now);
-            if !timers && !effects && self.inner.effects.is_idle() {
+            let is_unchanged = self.inner.effects.changes() == changes;
+            if !timers && !effects && was_idle && is_unchanged {
                 return Ok(true);
             }
             if tokio::time::Instant::now() >= deadline {

@@ -9,11 +9,13 @@
 use crate::definitions::DecisionLookups;
 use crate::driven_machine::{CommandMeta, DrivenMachine, Projection};
 use crate::effects::Prepared;
+use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
 use crate::offload::in_place;
 use crate::runtime::Runtime;
 use crate::stream_cache::HeldSlot;
 use crate::submit::SubmitError;
+use crate::submit_stream::CommitRecord;
 use crate::webhooks::{TenantSubscriptions, wake_feed};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,8 +23,8 @@ use tandem_engine::machine::{Decision, Machine, TimerRequest};
 use tandem_engine::run::{self, NewChildRun, WorkMeter};
 use tandem_record::{EffectId, Seq, StreamId, TenantId};
 use tandem_store::{
-    Append, Commit, CommitGuard, Error, Fault, IdempotencyRecord, MAX_BODY_BYTES, OutboxChange,
-    SnapshotRecord, TimerChange,
+    Append, AuditDraft, Commit, CommitGuard, Committed, Error, Fault, IdempotencyRecord,
+    MAX_BODY_BYTES, OutboxChange, SnapshotRecord, TimerChange,
 };
 
 /// Number of events after which a snapshot saves more reading than it costs.
@@ -39,7 +41,7 @@ pub type Companion = Box<
 >;
 
 /// Announces one part of a durable commit and starts its effects.
-type Publish = Box<dyn FnOnce(&Runtime) + Send>;
+type Publish = Box<dyn FnOnce(&Runtime, &Committed) + Send>;
 
 pub struct Transaction<'a> {
     pub(crate) runtime: &'a Runtime,
@@ -71,6 +73,27 @@ impl<'a> Transaction<'a> {
     /// Stores a response in the same commit.
     pub fn store_response(&mut self, record: IdempotencyRecord) {
         self.commit.idempotency.push(record);
+    }
+
+    /// Adds an entry to the audit log in the same commit.
+    pub(crate) fn audit(&mut self, entry: AuditDraft) {
+        self.commit.audit.push(entry);
+    }
+
+    /// Removes the entry of an effect in the same commit, which fails if its lease is lost.
+    pub(crate) fn complete<K>(&mut self, work: &LeasedEffect<K>) {
+        self.require(work.lease_guard());
+        self.commit
+            .outbox
+            .push(OutboxChange::Remove(work.effect.id.clone()));
+    }
+
+    /// Stores something beside the events of its parts in the same commit.
+    pub(crate) fn store(&mut self, record: CommitRecord) {
+        match record {
+            CommitRecord::Response(response) => self.store_response(response),
+            CommitRecord::Stream(append) => self.commit.appends.push(append),
+        }
     }
 
     /// Whose commit it is.
@@ -191,8 +214,9 @@ impl<'a> Transaction<'a> {
             is_published: rows.is_published,
             snapshot_at,
         };
-        self.parts
-            .push(Box::new(move |runtime| part.publish(runtime)));
+        self.parts.push(Box::new(move |runtime, committed| {
+            part.publish(runtime, committed)
+        }));
     }
 
     /// Makes all parts durable, then announces them.
@@ -209,11 +233,12 @@ impl<'a> Transaction<'a> {
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
             && commit.idempotency.is_empty();
+        let mut committed = Committed::default();
         if !idle {
             let inner = &runtime.inner;
             inner.crash.reach("commit.before");
             let started = tokio::time::Instant::now();
-            runtime.store().commit(commit).await?;
+            committed = runtime.store().commit(commit).await?;
             let seconds = started.elapsed().as_secs_f64();
             inner.metrics.commit_seconds.observe(seconds);
             inner.crash.reach("commit.after");
@@ -225,7 +250,7 @@ impl<'a> Transaction<'a> {
             }
         }
         for publish in self.parts {
-            publish(runtime);
+            publish(runtime, &committed);
         }
         Ok(())
     }
@@ -246,7 +271,7 @@ struct Part<M: DrivenMachine> {
 }
 
 impl<M: DrivenMachine> Part<M> {
-    fn publish(mut self, runtime: &Runtime) {
+    fn publish(mut self, runtime: &Runtime, committed: &Committed) {
         let (inner, decision) = (&runtime.inner, self.decision);
         let stream = decision.after.stream();
         self.slot.snapshot_at = self.snapshot_at;
@@ -273,9 +298,11 @@ impl<M: DrivenMachine> Part<M> {
                 has_dropped_others = true;
             }
         }
-        runtime.perform_prepared(&self.driver, &stream, self.prepared.leased);
-        // What is dropped may have held others back.
-        if self.prepared.unleased || self.is_published || has_dropped_others {
+        let mut leased = self.prepared.leased;
+        leased.retain(|(effect, ..)| !committed.held.contains(&effect.id));
+        runtime.perform_prepared(&self.driver, &stream, leased);
+        let has_waiting = self.prepared.unleased || committed.has_released;
+        if has_waiting || self.is_published || has_dropped_others {
             inner.effects.bell.notify_one();
         }
         let (cache, bytes) = (&self.driver.cache, decision.after.memory_bytes());

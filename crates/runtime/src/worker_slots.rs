@@ -37,6 +37,8 @@ pub(crate) struct WorkerSlots {
 #[derive(Default)]
 struct Held {
     total: usize,
+    /// How often a slot was taken or released.
+    changes: u64,
     tenants: HashMap<TenantId, Share>,
 }
 
@@ -56,6 +58,11 @@ impl WorkerSlots {
 
     pub(crate) fn in_use(&self) -> usize {
         self.held.lock().total
+    }
+
+    /// How often a slot was taken or released.
+    pub(crate) fn changes(&self) -> u64 {
+        self.held.lock().changes
     }
 
     /// How many slots are free.
@@ -86,6 +93,7 @@ impl WorkerSlots {
             return None;
         }
         held.total += 1;
+        held.changes += 1;
         let share = held.tenants.entry(lane.tenant.clone()).or_default();
         share.total += 1;
         match share.targets.get_mut(&lane.target) {
@@ -102,6 +110,7 @@ impl WorkerSlots {
     fn release(&self, lane: &Lane) {
         let mut held = self.held.lock();
         held.total -= 1;
+        held.changes += 1;
         let Some(share) = held.tenants.get_mut(&lane.tenant) else {
             return;
         };
@@ -145,7 +154,11 @@ pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&st
         }
         EffectKind::NotifyParent { .. }
         | EffectKind::NotifySession { .. }
+        | EffectKind::AskSession { .. }
+        | EffectKind::CloseSessionQuestion { .. }
         | EffectKind::CancelChild { .. }
+        | EffectKind::StartFlow { .. }
+        | EffectKind::CancelFlow { .. }
         | EffectKind::Continue => (WorkClass::Internal, String::new()),
     };
     Lane {

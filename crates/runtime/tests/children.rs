@@ -1,8 +1,10 @@
 //! Child runs: no order of effects and crashes loses one.
 
 use serde_json::json;
-use tandem_record::RunStatus;
-use tandem_testkit::test_host::{TestHost, children, tenant};
+use tandem_engine::run::Limits;
+use tandem_record::{RunId, RunStatus};
+use tandem_store::ReadRuns as _;
+use tandem_testkit::test_host::{TestHost, TestHostBuilder, children, tenant};
 use tandem_testkit::{InjectedFault, wf};
 use tokio::test;
 
@@ -69,4 +71,55 @@ async fn child_is_created_once_when_the_commit_reports_a_false_failure() {
     ]);
     let parent = host.create("parent", json!({})).await;
     assert_eq!(host.ended(&parent).await, RunStatus::Completed);
+}
+
+/// A tree in which every workflow of a level calls the one below it several times.
+async fn tree(levels: usize, width: usize, limits: Limits) -> TestHost {
+    let setup = TestHostBuilder {
+        limits,
+        ..TestHostBuilder::default()
+    };
+    let host = setup.build().await;
+    host.register(wf("level0").noop("n")).await;
+    for level in 1..=levels {
+        let below = format!("level{}", level - 1);
+        let calls = (0..width).fold(wf(&format!("level{level}")), |workflow, n| {
+            workflow.call(&format!("c{n}"), &below, json!({}))
+        });
+        host.register(calls).await;
+    }
+    host
+}
+
+async fn runs_below(host: &TestHost, root: &RunId) -> u64 {
+    let tenant = tenant();
+    let counted = host.store.count_descendants(&tenant, root, u64::MAX);
+    counted.await.expect("the store answers")
+}
+
+#[test(start_paused = true)]
+async fn tree_of_two_children_on_seven_levels_completes() {
+    let host = tree(7, 2, Limits::default()).await;
+    let root = host.create("level7", json!({})).await;
+    assert_eq!(host.ended(&root).await, RunStatus::Completed);
+    assert_eq!(runs_below(&host, &root).await, 254);
+}
+
+#[test(start_paused = true)]
+async fn tree_has_as_many_runs_as_the_limit_allows() {
+    let limits = Limits {
+        max_descendants: 30,
+        ..Limits::default()
+    };
+    let host = tree(4, 3, limits).await;
+    let root = host.create("level4", json!({})).await;
+    assert_eq!(host.ended(&root).await, RunStatus::Failed);
+    host.elapse(60_000).await;
+    assert_eq!(runs_below(&host, &root).await, 30, "without a limit 120");
+    let again = host.create("level1", json!({})).await;
+    assert_eq!(
+        host.ended(&again).await,
+        RunStatus::Completed,
+        "a tree of its own"
+    );
 }

@@ -72,6 +72,12 @@ async fn secret_is_not_streamed() {
         // Pieces of one decision are separate events, so the configuration is redacted before the
         // create.
         (json!([head, tail]), 0, true),
+        (
+            json!(["a task", "-list sk-abcdef", "ghijklmn", "opqrstuv."]),
+            10,
+            true,
+        ),
+        (json!(["AKIA", "ABCDEFGHIJKLMNOP"]), 0, false),
     ] {
         let mut config = json!({"tokens": tokens, "delayMsPerToken": delay});
         if redacted_before_create {
@@ -82,10 +88,11 @@ async fn secret_is_not_streamed() {
         let log = host.log(&run).await;
         let text = serde_json::to_string(&log).expect("plain data");
         assert!(!text.contains(SECRET) && !text.contains(tail), "{text}");
+        let read = output_texts(&host, &run).await.concat();
+        assert!(read.contains("[REDACTED"), "{read}");
         assert!(
-            output_texts(&host, &run)
-                .await
-                .contains(&"[REDACTED:db]".to_owned())
+            !read.contains(SECRET) && !read.contains("IJKL") && !read.contains("ijkl"),
+            "{read}"
         );
     }
 }

@@ -129,6 +129,7 @@ async fn timer_claimed_by_a_process_that_ends_is_fired_by_another() {
     assert_eq!(second.status(&run).await, RunStatus::Completed);
 }
 
+/// Z-189 (half: several processes on one store)
 #[test(start_paused = true)]
 async fn commands_are_not_refused_on_an_old_state() {
     let (first, second) = two_processes(0).await;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::{Command, RunId, RunStatus, StreamId, TenantId};
 use tandem_runtime::{
-    IdempotencyKey, IdempotencyRecord, InterruptFilter, MachineDriver, Machines, Page,
-    StoredResponse, SubmitError, Transaction, TransactionParts,
+    CommitRecord, IdempotencyKey, IdempotencyRecord, InterruptFilter, MachineDriver, Machines,
+    Page, StoredResponse, SubmitError, Transaction, TransactionParts,
 };
 use tandem_store::memory::MemoryStore;
 use tandem_store::{Outbox as _, ReadLog as _, ReadTimers as _};
@@ -113,6 +113,7 @@ fn endings(log: &[MailEvent]) -> Vec<(u32, &'static str)> {
         .collect()
 }
 
+/// Z-197 (half: a retry keeps later texts back, a final failure does not)
 #[test(start_paused = true)]
 async fn ordered_effects_wait_for_retries_and_follow_a_final_failure() {
     let mail = MailHost::new().await;
@@ -141,7 +142,8 @@ async fn different_orders_do_not_wait_for_each_other() {
     assert!(endings(&mail.log("a").await).is_empty());
 }
 
-// Z-90, Z-91
+// Z-90 (half: machine refuses effects that wait in the outbox),
+// Z-91 (half: machine refuses effects that wait in the outbox)
 #[test(start_paused = true)]
 async fn machine_refuses_effects_that_wait_in_the_outbox() {
     let mail = MailHost::new().await;
@@ -233,6 +235,7 @@ async fn several_processes_send_each_message_once_and_in_order() {
     assert_eq!(endings(&second.log("a").await).len(), 20);
 }
 
+/// Z-198 (half: it is sent again before later ones)
 #[test(start_paused = true)]
 async fn crash_between_sending_and_recording_repeats_the_message_before_later_ones() {
     let mail = MailHost::new().await;
@@ -312,7 +315,7 @@ fn record(key: &str) -> IdempotencyRecord {
 async fn message_with_a_used_id_changes_nothing() {
     let mail = MailHost::new().await;
     let runtime = &mail.host.runtime;
-    let records = |_: &MailReply| vec![record("message-1")];
+    let records = |_: &MailReply| vec![CommitRecord::Response(record("message-1"))];
     let post = async || {
         let box_a = stream("a");
         runtime
@@ -387,6 +390,7 @@ async fn mailbox_and_run_change_in_one_commit() {
     assert_eq!(mail.host.status(&run).await, RunStatus::Cancelled);
 }
 
+/// Z-189 (half: it is decided again from fresh state)
 #[test(start_paused = true)]
 async fn transaction_is_decided_again_after_a_conflict() {
     let store = MemoryStore::new();

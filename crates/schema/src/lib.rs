@@ -15,6 +15,7 @@
 
 mod cost;
 mod graph;
+mod known_keys;
 mod limits;
 mod measure;
 mod meter;
@@ -24,6 +25,7 @@ mod schema;
 
 pub use jsonschema::ValidationError;
 pub use jsonschema::error::ValidationErrorKind;
+pub use known_keys::UnknownKey;
 pub use limits::{Budget, MAX_PATTERNS, MAX_WORK};
 pub use meter::Meter;
 pub use pattern::Pattern;

@@ -2,6 +2,7 @@
 
 use crate::cost::{Costs, Estimate};
 use crate::graph::Graph;
+use crate::known_keys::{KnownKeys, UnknownKey};
 use crate::limits::{Budget, MAX_BACKWARD_BYTES, MAX_WORK, PATTERN_CACHE_BYTES};
 use crate::measure::Shape;
 use crate::meter::Meter;
@@ -16,6 +17,7 @@ const MAX_MESSAGE: usize = 300;
 pub struct Schema {
     form: Form,
     weight: usize,
+    keys: Option<KnownKeys>,
 }
 
 enum Form {
@@ -85,6 +87,7 @@ impl Schema {
                 SchemaRefusal::new(error.instance_path().as_str(), message)
             })?;
         Ok(Self {
+            keys: None,
             weight: weight(&graph),
             form: Form::Usable {
                 validator: Box::new(validator),
@@ -112,7 +115,23 @@ impl Schema {
         Self {
             form: Form::Refused(why),
             weight: 0,
+            keys: None,
         }
+    }
+
+    /// Also remembers the keys that are declared: see [`Self::unknown_keys`]. `document` is what this
+    /// was compiled from.
+    #[must_use]
+    pub fn keeping_keys(mut self, document: &Value) -> Self {
+        self.keys = Some(KnownKeys::of(document));
+        self
+    }
+
+    /// Keys of a value that the schema does not declare, where it declares keys and does not allow
+    /// others in so many words. Nothing is found unless the keys were kept.
+    pub fn unknown_keys<'a>(&'a self, value: &'a Value) -> Vec<UnknownKey<'a>> {
+        let keys = self.keys.as_ref();
+        keys.map(|keys| keys.unknown_in(value)).unwrap_or_default()
     }
 
     /// Approximate bytes of memory it takes.

@@ -5,19 +5,21 @@
 //! on. Only code that uses the CPU holds up the rest, and it is stopped at the CPU limit. Wall time is the
 //! caller's: it cancels a call whose deadline has passed.
 
-use crate::copy::copy;
+use crate::copy::{copy, property_order};
 use crate::failure::{ErrorData, FailureCode, ScriptFailure};
 use crate::function_call::{Argument, Root};
 use crate::host_call::{CallId, HostCall};
 use crate::limits::ScriptLimits;
 use crate::realm::{LogLine, Realm, Scope, Stop, Surroundings};
 use crate::source_set::SourceSet;
-use rquickjs::{Array, Function, Object};
+use rquickjs::{Array, Ctx, Function, Object, Value as JsValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Where the schema of a command's arguments has the order of its properties.
+const PROPERTY_ORDER: &str = "propertyOrder";
 const ASSEMBLE: &str = include_str!("js/assemble.js");
 
 /// The code of an agent: its file and those of `tools/` and `commands/`.
@@ -65,7 +67,10 @@ impl AgentRealm {
         realm.renew_cpu(limits.load_cpu_ms);
         let config = realm.enter(|scope| {
             let config = assemble(scope, code)?;
-            let copied = copy(&scope.ctx, config.as_value(), limits.config_bytes);
+            let mut copied = copy(&scope.ctx, config.as_value(), limits.config_bytes);
+            if let Ok(Some(copied)) = &mut copied {
+                keep_argument_order(&scope.ctx, &config, copied);
+            }
             scope.driver("setConfig")?.call::<_, ()>((config,))?;
             copied.map_err(|error| {
                 let message = format!("the configuration cannot be read: {}", error.message());
@@ -265,6 +270,33 @@ pub(crate) fn assemble<'js>(scope: &Scope<'js>, code: &AgentCode) -> Result<Obje
     let (tools, commands) = (modules(&code.tools)?, modules(&code.commands)?);
     let assemble: Function = reader(scope)?.get("assemble")?;
     Ok(assemble.call((agent, tools, commands))?)
+}
+
+/// Adds to the schemas of commands in which order their properties were written: words are given to them in this
+/// order (Z-25).
+fn keep_argument_order<'js>(ctx: &Ctx<'js>, config: &Object<'js>, copied: &mut Value) {
+    let Some(Value::Object(commands)) = copied.get_mut("commands") else {
+        return;
+    };
+    for (name, command) in commands {
+        let Some(args) = command.get_mut("args").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let written = config.get::<_, Object>("commands");
+        let written = written.and_then(|commands| commands.get::<_, Object>(name.as_str()));
+        let Ok(schema) = written.and_then(|command| command.get::<_, JsValue>("args")) else {
+            ctx.catch();
+            continue;
+        };
+        let Some(order) = property_order(ctx, &schema) else {
+            continue;
+        };
+        let shape = match args.get_mut("jsonSchema") {
+            Some(Value::Object(shape)) => shape,
+            _ => args,
+        };
+        shape.entry(PROPERTY_ORDER).or_insert_with(|| order.into());
+    }
 }
 
 fn never_settled() -> ScriptFailure {

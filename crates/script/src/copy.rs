@@ -10,6 +10,8 @@ use rquickjs::{Ctx, Function, Object, Type, Value as JsValue};
 use serde_json::{Map, Number, Value, json};
 
 const MAX_DEPTH: usize = 64;
+/// Properties whose order is kept.
+const MAX_PROPERTIES: usize = 1_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CopyError {
@@ -210,6 +212,40 @@ impl<'js> Copier<'js> {
         }
         Ok(())
     }
+}
+
+/// The names of a schema's properties as their author wrote them: objects lose their order when they are copied.
+/// `None` when the schema has none, or cannot say.
+pub(crate) fn property_order<'js>(ctx: &Ctx<'js>, schema: &JsValue<'js>) -> Option<Vec<String>> {
+    let names = read_property_order(ctx, schema);
+    names.unwrap_or_else(|_| {
+        ctx.catch();
+        None
+    })
+}
+
+fn read_property_order<'js>(
+    ctx: &Ctx<'js>,
+    schema: &JsValue<'js>,
+) -> rquickjs::Result<Option<Vec<String>>> {
+    let standard_of: Function = super::realm::driver(ctx).get("standardOf")?;
+    let standard: JsValue = standard_of.call((schema.clone(),))?;
+    let shape = match (schema.as_object(), standard.as_object()) {
+        (Some(schema), Some(standard)) => json_schema(schema, standard)?,
+        _ => Some(schema.clone()),
+    };
+    let Some(shape) = shape.as_ref().and_then(JsValue::as_object) else {
+        return Ok(None);
+    };
+    let properties: JsValue = shape.get("properties")?;
+    let Some(properties) = properties.as_object() else {
+        return Ok(None);
+    };
+    let names = properties.own_keys::<String>(Filter::new().string().enum_only());
+    names
+        .take(MAX_PROPERTIES)
+        .collect::<rquickjs::Result<_>>()
+        .map(Some)
 }
 
 fn json_schema<'js>(

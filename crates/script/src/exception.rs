@@ -21,8 +21,9 @@ impl<'js> Scope<'js> {
 
     /// `thrown` may be anything, and reading it may throw again.
     pub(crate) fn failure_of(&self, thrown: JsValue<'js>) -> ScriptFailure {
-        // The interpreter throws null when it has no memory left for an error object.
-        if thrown.is_null() {
+        // The interpreter throws null when it has no memory left for an error object. Code that fills the heap
+        // so completely runs long enough to be looked at; `throw null` of an author usually does not.
+        if thrown.is_null() && self.shared.was_looked_at() {
             return self.out_of_memory();
         }
         let Some(object) = thrown.as_object() else {

@@ -170,20 +170,34 @@ impl FlowInstance {
     /// Calls a function inside the effect at which the flow is parked, for example
     /// `/processBeforeForward`. Its `ctx` reads and cannot act (Z-219).
     pub fn call_parked_fn(&mut self, path: &str, args: &[Argument]) -> ParkedCallStep {
+        self.call_parked_fn_within(path, args, u64::MAX)
+    }
+
+    /// The same with less CPU time than the limits allow.
+    pub fn call_parked_fn_within(
+        &mut self,
+        path: &str,
+        args: &[Argument],
+        cpu_ms: u64,
+    ) -> ParkedCallStep {
         let data = Map::new();
-        self.parked_call(|scope, call| scope.begin_call(call, (Root::Parked, path), args, &data))
+        self.parked_call(cpu_ms, |scope, call| {
+            scope.begin_call(call, (Root::Parked, path), args, &data)
+        })
     }
 
     /// Validates with the Standard Schema inside the parked effect. Gives `{value}` or `{issues}`.
     pub fn validate_parked(&mut self, path: &str, value: &Value) -> ParkedCallStep {
-        self.parked_call(|scope, call| scope.begin_validation(call, (Root::Parked, path), value))
+        self.parked_call(u64::MAX, |scope, call| {
+            scope.begin_validation(call, (Root::Parked, path), value)
+        })
     }
 
     /// Validates the input of the flow with the Standard Schema it is registered with. Gives `{value}` or
     /// `{issues}`; `None` when its schema is not code.
     pub fn validate_input(&mut self, input: &Value) -> Option<ParkedCallStep> {
         let mut has_schema = true;
-        let step = self.parked_call(|scope, call| {
+        let step = self.parked_call(u64::MAX, |scope, call| {
             has_schema = scope.validates(call, (Root::Registration, "/inputSchema"), input)?;
             match has_schema {
                 true => Ok(()),
@@ -318,6 +332,7 @@ impl FlowInstance {
 
     fn parked_call(
         &mut self,
+        cpu_ms: u64,
         begin: impl for<'js> FnOnce(&Scope<'js>, CallId) -> Result<(), Stop>,
     ) -> ParkedCallStep {
         if self.phase != Phase::Parked {
@@ -327,7 +342,7 @@ impl FlowInstance {
         self.forget_parked_call();
         self.last_call = CallId(self.last_call.0 + 1);
         let call = self.last_call;
-        self.realm.renew_cpu(self.realm.limits().cpu_ms);
+        self.realm.renew_cpu(self.realm.limits().cpu_ms.min(cpu_ms));
         self.advance_parked_call(|scope| begin(scope, call))
     }
 

@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     /// CPU time of the current thread at which code is interrupted.
     deadline_ns: AtomicU64,
     pub(crate) was_interrupted: AtomicBool,
+    /// How often the interpreter looked at the CPU limit since the budget was renewed.
+    looks: AtomicU64,
 }
 
 pub(crate) struct SharedState {
@@ -133,13 +135,17 @@ impl Realm {
             limits,
             deadline_ns: AtomicU64::new(u64::MAX),
             was_interrupted: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
         });
         let runtime = Runtime::new().map_err(no_memory)?;
         runtime.set_memory_limit(limits.heap_bytes);
         runtime.set_max_stack_size(limits.stack_bytes);
         runtime.set_loader(SetModules(set.clone()), SetModules(set.clone()));
         let watched = shared.clone();
-        runtime.set_interrupt_handler(Some(Box::new(move || watched.is_over())));
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            watched.looks.fetch_add(1, Ordering::Relaxed);
+            watched.is_over()
+        })));
         let context = Context::custom::<Intrinsics>(&runtime).map_err(no_memory)?;
         let mut realm = Self {
             context,
@@ -221,6 +227,7 @@ impl Realm {
 
     pub(crate) fn renew_cpu(&mut self, budget_ms: u64) {
         self.cpu_left_ns = budget_ms * 1_000_000;
+        self.shared.looks.store(0, Ordering::Relaxed);
     }
 
     pub(crate) fn set_now(&self, now_ms: i64) {
@@ -242,6 +249,11 @@ impl Realm {
 }
 
 impl Shared {
+    /// Whether code has run long enough for the interpreter to look at the CPU limit.
+    pub(crate) fn was_looked_at(&self) -> bool {
+        self.looks.load(Ordering::Relaxed) > 0
+    }
+
     fn is_over(&self) -> bool {
         let over = thread_cpu_ns() > self.deadline_ns.load(Ordering::Relaxed);
         if over {

@@ -1,6 +1,7 @@
 //! Tests through the public surface: agents are folders, flows are driven step by step.
 
 mod agent_functions;
+mod argument_order;
 mod environment;
 mod fixtures;
 mod flow_steps;

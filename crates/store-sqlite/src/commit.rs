@@ -8,17 +8,20 @@ use crate::statement_cache::StatementCache;
 use crate::writer::{JobError, WriteTransaction};
 use crate::{
     SqliteStore, agent_log, chat_users, definitions, escalations, idempotency, interrupts, keys,
-    memory, outbox, people, processes, runs, sessions, timers, webhook_feed, webhooks,
+    memory, outbox, people, processes, proxies, runs, schedules, sessions, timers, webhook_feed,
+    webhooks,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
 use tandem_record::Seq;
-use tandem_store::{CachedData, Commit, CommitGuard, Conflict, ConversationChange, Error, Log};
+use tandem_store::{
+    CachedData, Commit, CommitGuard, Committed, Conflict, ConversationChange, Error, Log,
+};
 
 #[async_trait]
 impl Log for SqliteStore {
-    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
         commit.check()?;
         let people = !commit.people.is_empty();
         let compressed = CompressedTexts::of(&commit.appends);
@@ -26,7 +29,7 @@ impl Log for SqliteStore {
             tenant: commit.tenant.clone(),
             bytes: commit.size().saturating_sub(compressed.saved_bytes()),
         };
-        let written = self
+        let (position, committed) = self
             .writer
             .write(from, move |tx| {
                 let heads = validate(tx, &commit)?;
@@ -38,10 +41,10 @@ impl Log for SqliteStore {
         if people {
             self.has_people.store(true, Ordering::Release);
         }
-        if let Some(position) = written {
+        if let Some(position) = position {
             self.memory_position.fetch_max(position, Ordering::AcqRel);
         }
-        Ok(())
+        Ok(committed)
     }
 }
 
@@ -142,13 +145,13 @@ fn check_guard(connection: &Connection, guard: &CommitGuard) -> Result<(), JobEr
     Ok(())
 }
 
-/// Returns the last used position of the memory journal, if any.
+/// Returns the last used position of the memory journal, if any, and what it found.
 fn write(
     statements: &mut StatementCache<'_>,
     commit: &Commit,
     compressed: &CompressedTexts,
     heads: &[StreamHead],
-) -> rusqlite::Result<Option<u64>> {
+) -> rusqlite::Result<(Option<u64>, Committed)> {
     for (index, (append, place)) in commit.appends.iter().zip(heads).enumerate() {
         events::append(statements, *place, append, index, compressed)?;
         if let Some(row) = &append.run {
@@ -159,8 +162,9 @@ fn write(
     for change in &commit.timers {
         timers::change(connection, change)?;
     }
+    let mut committed = Committed::default();
     for change in &commit.outbox {
-        outbox::change(connection, change)?;
+        outbox::change(connection, change, &mut committed)?;
     }
     for record in &commit.idempotency {
         idempotency::record(connection, record)?;
@@ -198,7 +202,7 @@ fn write(
     for row in &commit.memory {
         position = Some(memory::append(connection, row)?);
     }
-    Ok(position)
+    Ok((position, committed))
 }
 
 fn change_conversation(
@@ -211,6 +215,13 @@ fn change_conversation(
         ConversationChange::TouchUser { user, at } => chat_users::touch(connection, user, *at),
         ConversationChange::PutSession(row) => sessions::put(connection, row),
         ConversationChange::PutEscalation(row) => escalations::put(connection, row),
+        ConversationChange::PutProxy(row) => proxies::put(connection, row),
+        ConversationChange::AddProxyMessage { proxy, message } => {
+            proxies::add_message(connection, proxy, message)
+        }
+        ConversationChange::PutSchedule(row) => schedules::put(connection, row),
+        ConversationChange::PutScheduleRun(row) => schedules::put_run(connection, row),
+        ConversationChange::PutScheduleRecipient(row) => schedules::put_recipient(connection, row),
         ConversationChange::LogEvents {
             tenant,
             agent,

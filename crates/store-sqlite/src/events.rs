@@ -235,6 +235,19 @@ pub(crate) fn remove(connection: &Connection, stream: &StreamId) -> Result<()> {
     Ok(())
 }
 
+const WITH_PREFIX: &str =
+    "SELECT stream FROM streams WHERE stream >= ?1 AND stream < ?2 AND stream_no <> 0";
+
+/// Removes the events of all streams whose names begin so. The prefix ends with `:`, which is followed by `;`.
+pub(crate) fn remove_all(connection: &Connection, prefix: &str) -> Result<()> {
+    let end = format!("{};", prefix.trim_end_matches(':'));
+    let mut select = connection.prepare_cached(WITH_PREFIX)?;
+    let streams = select.query_map([prefix, &end], |row| row.get(0))?;
+    let streams: Vec<String> = streams.collect::<Result<_>>()?;
+    let mut streams = streams.into_iter();
+    streams.try_for_each(|stream| remove(connection, &StreamId::from(stream)))
+}
+
 #[async_trait]
 impl ReadLog for SqliteStore {
     async fn event_page(

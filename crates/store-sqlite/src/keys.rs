@@ -7,10 +7,10 @@ use crate::writer::JobError;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{Principal, TenantId, Timestamp};
-use tandem_store::{AuditDraft, CachedData, Fault, KeyRecord, Keys};
+use tandem_store::{CachedData, ChooseKeys, Fault, KeyRecord, Keys};
 
 const SELECT: &str = "SELECT key_id, hash, name, tenant, workspace, principal, scopes, roles,
-    created_at, expires_at, revoked_at FROM keys";
+    created_at, expires_at, revoked_at, made_by, rotates, agent FROM keys";
 
 fn from_row(row: &Row<'_>) -> Result<KeyRecord> {
     let strings = |column: usize| -> Result<Vec<String>> {
@@ -32,18 +32,28 @@ fn from_row(row: &Row<'_>) -> Result<KeyRecord> {
         created_at: Timestamp(row.get(8)?),
         expires_at: time(9)?,
         revoked_at: time(10)?,
+        made_by: row.get(11)?,
+        rotates: row.get(12)?,
+        agent: row.get_ref(13)?.as_str_or_null()?.map(Into::into),
     })
 }
 
-/// Refuses a key with the secret of another one.
+/// Refuses a key with the secret of another one, and one whose maker is revoked.
 pub(crate) fn check(connection: &Connection, key: &KeyRecord) -> Result<(), JobError> {
     let duplicate: Option<String> = connection
         .prepare_cached("SELECT key_id FROM keys WHERE hash = ?1 AND key_id <> ?2")?
         .query_row([&key.hash, &key.key_id], |row| row.get(0))
         .optional()?;
-    match duplicate {
-        Some(duplicate) => Err(key.duplicates(&duplicate).into()),
-        None => Ok(()),
+    if let Some(duplicate) = duplicate {
+        return Err(key.duplicates(&duplicate).into());
+    }
+    let maker_is_revoked: Option<bool> = connection
+        .prepare_cached("SELECT revoked_at IS NOT NULL FROM keys WHERE key_id = ?1")?
+        .query_row([&key.made_by], |row| row.get(0))
+        .optional()?;
+    match maker_is_revoked {
+        Some(true) => Err(key.maker_is_revoked().into()),
+        Some(false) | None => Ok(()),
     }
 }
 
@@ -53,8 +63,8 @@ pub(crate) fn put(connection: &Connection, key: &KeyRecord) -> Result<()> {
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO keys (key_id, hash, name, tenant, workspace, principal, scopes,
-                 roles, created_at, expires_at, revoked_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                 roles, created_at, expires_at, revoked_at, made_by, rotates, agent)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             key.key_id,
@@ -68,8 +78,20 @@ pub(crate) fn put(connection: &Connection, key: &KeyRecord) -> Result<()> {
             key.created_at.0,
             key.expires_at.map(|at| at.0),
             key.revoked_at.map(|at| at.0),
+            key.made_by,
+            key.rotates,
+            key.agent.as_ref().map(AsRef::as_ref),
         ])?;
     Ok(())
+}
+
+fn list(connection: &Connection, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>> {
+    connection
+        .prepare_cached(&format!(
+            "{SELECT} WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created_at, key_id"
+        ))?
+        .query_map([tenant.map(AsRef::as_ref)], from_row)?
+        .collect()
 }
 
 #[async_trait]
@@ -88,44 +110,38 @@ impl Keys for SqliteStore {
 
     async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault> {
         let tenant = tenant.cloned();
-        self.readers
-            .read(move |connection| {
-                connection
-                    .prepare_cached(&format!(
-                        "{SELECT} WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created_at, key_id"
-                    ))?
-                    .query_map([tenant.as_ref().map(AsRef::as_ref)], from_row)?
-                    .collect()
-            })
-            .await
+        let read = move |connection: &Connection| list(connection, tenant.as_ref());
+        self.readers.read(read).await
     }
 
-    async fn revoke_key(
+    async fn revoke_keys(
         &self,
         tenant: &TenantId,
-        key_id: &str,
         at: Timestamp,
-        audit: AuditDraft,
-    ) -> Result<bool, Fault> {
-        let (tenant, key_id) = (tenant.clone(), key_id.to_owned());
+        choose: ChooseKeys,
+    ) -> Result<Vec<String>, Fault> {
+        let tenant = tenant.clone();
         self.writer
             .write_internal(move |tx| {
                 let connection = tx.connection;
-                let before: Option<Option<i64>> = connection
-                    .prepare_cached(
-                        "SELECT revoked_at FROM keys WHERE tenant = ?1 AND key_id = ?2",
-                    )?
-                    .query_row([tenant.as_str(), &key_id], |row| row.get(0))
-                    .optional()?;
-                if before == Some(None) {
-                    connection
-                        .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE key_id = ?1")?
-                        .execute(params![key_id, at.0])?;
-                    raise_epoch(connection, CachedData::Keys)?;
-                    let audit = std::slice::from_ref(&audit);
-                    tx.chain.append(&mut tx.statements, audit)?;
+                let (ids, audits): (Vec<_>, Vec<_>) = choose(&list(connection, Some(&tenant))?)
+                    .into_iter()
+                    .unzip();
+                let mut recorded = Vec::new();
+                for (id, audit) in ids.iter().zip(audits) {
+                    let revoked = connection
+                        .prepare_cached(
+                            "UPDATE keys SET revoked_at = ?3
+                             WHERE tenant = ?1 AND key_id = ?2 AND revoked_at IS NULL",
+                        )?
+                        .execute(params![tenant.as_str(), id, at.0])?;
+                    recorded.extend((revoked > 0).then_some(audit));
                 }
-                Ok(before.is_some())
+                if !recorded.is_empty() {
+                    raise_epoch(connection, CachedData::Keys)?;
+                    tx.chain.append(&mut tx.statements, &recorded)?;
+                }
+                Ok(ids)
             })
             .await
     }

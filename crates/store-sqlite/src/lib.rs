@@ -41,11 +41,13 @@ mod outbox_order;
 mod people;
 mod private;
 mod processes;
+mod proxies;
 #[cfg(test)]
 mod query_plan;
 mod queue;
 mod readers;
 mod runs;
+mod schedules;
 mod sessions;
 mod settings;
 mod statement_cache;
@@ -224,7 +226,9 @@ impl Maintenance for SqliteStore {
                 if sessions::remove_ended(connection, &session)? {
                     let stream = StreamId::of_session(&session);
                     events::remove(connection, &stream)?;
+                    events::remove_all(connection, &StreamId::media_prefix(&session))?;
                     escalations::remove_session(connection, &session)?;
+                    proxies::remove_session(connection, &session)?;
                     interrupts::remove_stream(connection, &stream)?;
                     agent_log::remove_stream(connection, &stream)?;
                     idempotency::remove_session(connection, &session)?;

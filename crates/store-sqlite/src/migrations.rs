@@ -14,7 +14,7 @@ use tandem_store::Fault;
 const APPLICATION: i32 = 0x544E_444D;
 
 /// Migration scripts from one version to the next; a file at version `n` ran the first `n`.
-pub(crate) const SCRIPTS: [&str; 15] = [
+pub(crate) const SCRIPTS: [&str; 19] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
@@ -30,6 +30,10 @@ pub(crate) const SCRIPTS: [&str; 15] = [
     include_str!("schema/13.sql"),
     include_str!("schema/14.sql"),
     include_str!("schema/15.sql"),
+    include_str!("schema/16.sql"),
+    include_str!("schema/17.sql"),
+    include_str!("schema/18.sql"),
+    include_str!("schema/19.sql"),
 ];
 
 /// What all scripts leave behind in a new file, at a third of their cost.

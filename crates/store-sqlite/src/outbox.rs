@@ -8,13 +8,17 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{EffectId, OrderKey, StreamId, TenantId, Timestamp};
 use tandem_store::{
-    DueLane, Fault, Lane, LaneQuery, Lease, LeaseId, LeaseRenewal, LeaseRequest, Outbox,
+    Committed, DueLane, Fault, Lane, LaneQuery, Lease, LeaseId, LeaseRenewal, LeaseRequest, Outbox,
     OutboxChange, OutboxEntry, WorkClass,
 };
 
-pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<()> {
+pub(crate) fn change(
+    connection: &Connection,
+    change: &OutboxChange,
+    committed: &mut Committed,
+) -> Result<()> {
     match change {
-        OutboxChange::Put(entry) => put(connection, entry),
+        OutboxChange::Put(entry) => put(connection, entry, committed),
         OutboxChange::Wake(entry) => {
             let moved = connection
                 .prepare_cached(
@@ -22,20 +26,31 @@ pub(crate) fn change(connection: &Connection, change: &OutboxChange) -> Result<(
                 )?
                 .execute(params![entry.effect.as_str(), entry.available_at.0])?;
             if moved == 0 {
-                put(connection, entry)?;
+                put(connection, entry, committed)?;
             }
             Ok(())
         }
-        OutboxChange::Remove(effect) => outbox_order::remove(connection, effect),
+        OutboxChange::Remove(effect) => {
+            committed.has_released |= outbox_order::remove(connection, effect)?;
+            Ok(())
+        }
     }
 }
 
-fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
-    let lease = entry.lease.as_ref();
+fn put(connection: &Connection, entry: &OutboxEntry, committed: &mut Committed) -> Result<()> {
     let key = entry.order_key.as_ref();
     let order = key
         .map(|key| outbox_order::end(connection, &entry.lane.tenant, key))
         .transpose()?;
+    let is_held = order.as_ref().is_some_and(|order| order.held);
+    let lease = entry.lease.as_ref().filter(|_| !is_held);
+    let attempts = match entry.lease.is_some() && is_held {
+        true => {
+            committed.held.push(entry.effect.clone());
+            0
+        }
+        false => entry.attempts,
+    };
     // A replaced entry keeps its order.
     connection
         .prepare_cached(
@@ -58,13 +73,13 @@ fn put(connection: &Connection, entry: &OutboxEntry) -> Result<()> {
             entry.lane.tenant.as_str(),
             entry.lane.target,
             entry.available_at.0,
-            entry.attempts,
+            attempts,
             lease.map(|lease| &lease.id.owner),
             lease.map(|lease| stored_number(lease.id.number)),
             lease.map(|lease| lease.until.0),
             key.map(AsRef::<str>::as_ref),
             order.as_ref().map(|order| order.number),
-            order.is_some_and(|order| order.held),
+            is_held,
         ])
         .map(drop)
 }

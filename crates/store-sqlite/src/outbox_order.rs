@@ -32,8 +32,8 @@ pub(crate) fn end(
     })
 }
 
-/// Removes an entry, and releases the next of its order.
-pub(crate) fn remove(connection: &Connection, effect: &EffectId) -> Result<()> {
+/// Removes an entry, and releases the next of its order. Whether there was one.
+pub(crate) fn remove(connection: &Connection, effect: &EffectId) -> Result<bool> {
     let removed: Option<Option<(String, String)>> = connection
         .prepare_cached("DELETE FROM outbox WHERE effect = ?1 RETURNING order_key, tenant")?
         .query_row([effect.as_str()], |row| {
@@ -41,12 +41,13 @@ pub(crate) fn remove(connection: &Connection, effect: &EffectId) -> Result<()> {
             key.map(|key| Ok((row.get(1)?, key))).transpose()
         })
         .optional()?;
-    if let Some(Some((tenant, key))) = removed {
-        connection
-            .prepare_cached(RELEASE)?
-            .execute(params![tenant, key])?;
-    }
-    Ok(())
+    let Some(Some((tenant, key))) = removed else {
+        return Ok(false);
+    };
+    let released = connection
+        .prepare_cached(RELEASE)?
+        .execute(params![tenant, key])?;
+    Ok(released > 0)
 }
 
 /// Determines again which entries are held, after rows were inserted without [`end`].

@@ -3,8 +3,9 @@
 //! tenants' writes.
 //!
 //! Each turn gives a queue [`QUANTUM`] bytes of credit; a job is taken once the credit covers it
-//! (deficit round robin). A batch ends at [`BATCH`] jobs or [`BATCH_BYTES`]. With one tenant this
-//! is a plain queue.
+//! (deficit round robin). A batch ends at [`BATCH`] jobs or [`BATCH_BYTES`]. A job that is larger than all
+//! of a batch does not join the jobs of other tenants in it: their callers would wait for its bytes.
+//! With one tenant this is a plain queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -14,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 /// Limit of jobs in one transaction; bounds the wait of the first job and the size of the WAL.
 pub(crate) const BATCH: usize = 512;
 
-/// Approximate limit of bytes in one transaction; a single job may be larger. Small enough that a
+/// Limit of bytes in one transaction; a single job may be larger. Small enough that a
 /// sync takes milliseconds, large enough that syncs cost little.
 const BATCH_BYTES: usize = 1024 * 1024;
 
@@ -231,6 +232,11 @@ impl<J> Inner<J> {
 
     fn fill(&mut self, batch: &mut Vec<J>) {
         let mut bytes = 0;
+        // Of the first job; `None` while there is none.
+        let mut first_tenant: Option<Option<TenantId>> = None;
+        let mut is_shared = false;
+        // Turns in a row in which a job was too large to join.
+        let mut excluded = 0;
         while batch.len() < BATCH && bytes < BATCH_BYTES {
             let Some(tenant) = self.ready.pop_front() else {
                 return;
@@ -241,12 +247,28 @@ impl<J> Inner<J> {
                 .get_mut(&tenant)
                 .expect("every turn has a queue");
             queue.credit = queue.credit.saturating_add(QUANTUM);
+            let of_others = is_shared || first_tenant.as_ref().is_some_and(|of| *of != tenant);
+            excluded += 1;
             while let Some(first) = queue.jobs.front() {
-                let full = batch.len() >= BATCH || bytes >= BATCH_BYTES;
-                if full || (!alone && first.cost > queue.credit) {
+                if batch.len() >= BATCH || bytes >= BATCH_BYTES {
                     break;
                 }
+                // The callers of the others would wait for it.
+                if of_others && first.cost > bytes.max(QUANTUM) {
+                    break;
+                }
+                excluded = 0;
+                if (!alone || of_others) && first.cost > queue.credit {
+                    break;
+                }
+                if !batch.is_empty() && bytes + first.cost > BATCH_BYTES {
+                    // It begins the next batch.
+                    self.ready.push_front(tenant);
+                    return;
+                }
                 bytes += first.cost;
+                is_shared |= of_others;
+                first_tenant.get_or_insert_with(|| tenant.clone());
                 queue.credit = queue.credit.saturating_sub(first.cost);
                 let taken = queue.jobs.pop_front().expect("the queue is not empty");
                 batch.push(taken.job);
@@ -255,6 +277,9 @@ impl<J> Inner<J> {
                 queue.credit = 0;
             } else {
                 self.ready.push_back(tenant);
+                if excluded >= self.ready.len() && excluded > 0 {
+                    return;
+                }
             }
         }
     }

@@ -228,6 +228,16 @@ fn list(
     Ok(RunListing { runs, more })
 }
 
+const COUNT_DESCENDANTS: &str = "
+    WITH RECURSIVE below (run_id) AS (
+        SELECT run_id FROM runs INDEXED BY runs_by_parent WHERE tenant = ?1 AND parent = ?2
+        UNION ALL
+        SELECT runs.run_id FROM below
+        JOIN runs INDEXED BY runs_by_parent ON runs.tenant = ?1 AND runs.parent = below.run_id
+        LIMIT ?3
+    )
+    SELECT count(*) FROM below";
+
 #[async_trait]
 impl ReadRuns for SqliteStore {
     async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Option<StoredRun>, Fault> {
@@ -273,6 +283,23 @@ impl ReadRuns for SqliteStore {
         let (owner, scope) = (owner.clone(), scope.to_owned());
         self.readers
             .read(move |connection| live_in_scope(connection, &owner, &scope))
+            .await
+    }
+
+    async fn count_descendants(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        limit: u64,
+    ) -> Result<u64, Fault> {
+        let (tenant, run) = (tenant.clone(), run.clone());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.readers
+            .read(move |connection| {
+                let mut count = connection.prepare_cached(COUNT_DESCENDANTS)?;
+                let bound = params![tenant.as_str(), run.as_str(), limit];
+                count.query_row(bound, |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+            })
             .await
     }
 

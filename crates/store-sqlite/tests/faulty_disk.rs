@@ -84,6 +84,9 @@ fn key(n: u64) -> KeyRecord {
         created_at: Timestamp(0),
         expires_at: None,
         revoked_at: None,
+        made_by: None,
+        rotates: None,
+        agent: None,
     }
 }
 
@@ -187,7 +190,7 @@ async fn victim() {
         };
         let n = events.events.len() as u64;
         match store.commit(numbered(n)).await {
-            Ok(()) => acknowledged.write_all(&n.to_le_bytes()).unwrap(),
+            Ok(_) => acknowledged.write_all(&n.to_le_bytes()).unwrap(),
             Err(Error::Fault(fault)) => assert_ne!(fault.code, "corrupt", "{fault}"),
             Err(Error::Conflict(conflict)) => panic!("no other writer: {conflict}"),
         }

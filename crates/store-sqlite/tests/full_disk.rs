@@ -41,7 +41,7 @@ fn too_big(stream: &StreamId) -> Commit {
 }
 
 #[track_caller]
-fn is_full(result: Result<(), Error>) {
+fn is_full<T: std::fmt::Debug>(result: Result<T, Error>) {
     match result {
         Err(Error::Fault(fault)) => {
             assert_eq!(fault.code, "disk_full", "{fault}");
@@ -63,8 +63,8 @@ async fn full_disk_fails_commits_without_loss_and_recovers() {
     let full = loop {
         let next = commit([append(&stream, Some(confirmed), 50)]);
         match store.commit(next).await {
-            Ok(()) => confirmed += 50,
-            Err(error) => break Err(error),
+            Ok(_) => confirmed += 50,
+            Err(error) => break Err::<(), _>(error),
         }
     };
     is_full(full);

@@ -131,8 +131,7 @@ impl Commit {
                 return Err(Fault::permanent("invalid", message));
             }
         }
-        self.check_logged_events()?;
-        self.check_ordered()
+        self.check_logged_events()
     }
 
     fn check_logged_events(&self) -> Result<(), Fault> {
@@ -152,20 +151,16 @@ impl Commit {
         let of_stream = |append: &&Append| append.stream == *stream && !append.events.is_empty();
         self.appends.iter().filter(of_stream)
     }
+}
 
-    /// Only the store knows which entries come first.
-    fn check_ordered(&self) -> Result<(), Fault> {
-        for change in &self.outbox {
-            if let OutboxChange::Put(entry) | OutboxChange::Wake(entry) = change
-                && entry.order_key.is_some()
-                && entry.lease.is_some()
-            {
-                let message = format!("ordered entry {} is put with a lease", entry.effect);
-                return Err(Fault::permanent("invalid", message));
-            }
-        }
-        Ok(())
-    }
+/// What a commit found in the outbox when it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Committed {
+    /// Entries that were put with a lease although another of their order is before them. They wait without
+    /// one.
+    pub held: Vec<EffectId>,
+    /// Of an order from which an entry was removed, others are left.
+    pub has_released: bool,
 }
 
 /// Conditions checked inside the transaction, before anything is written.

@@ -6,7 +6,7 @@ use crate::epochs::ReadEpochs;
 use crate::fault::Fault;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{AgentId, Principal, TenantId, Timestamp, WorkspaceId};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {
@@ -25,13 +25,34 @@ pub struct KeyRecord {
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// The key that made this one, by creating or rotating it. `None` for keys that the host made, and for
+    /// those that releases before this stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
+    /// The key that this one takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotates: Option<String>,
+    /// The only agent whose conversations the key reads and writes; it reaches nothing else. `None` for a key that is
+    /// not bound to an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
 }
+
+/// The code of [`KeyRecord::maker_is_revoked`].
+pub const MAKER_REVOKED: &str = "maker_revoked";
 
 impl KeyRecord {
     /// The refusal of a key whose secret belongs to another one.
     pub fn duplicates(&self, other: &str) -> Fault {
         let message = format!("the secret of key {} is that of key {other}", self.key_id);
         Fault::permanent("invalid", message)
+    }
+
+    /// The refusal of a key whose maker was revoked before it was stored. Whoever revokes a key revokes what it
+    /// made, and must miss nothing.
+    pub fn maker_is_revoked(&self) -> Fault {
+        let message = format!("the key that makes {} is revoked", self.key_id);
+        Fault::permanent(MAKER_REVOKED, message)
     }
 }
 
@@ -43,13 +64,16 @@ pub trait Keys: Log + ReadEpochs {
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault>;
     /// Oldest first; `None` lists every tenant's keys.
     async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault>;
-    /// `false` when there is no such key in the tenant. A second revocation keeps the time of the
-    /// first, and only the first gets an audit entry.
-    async fn revoke_key(
+    /// Revokes what `choose` picks of the tenant's keys, which it gets oldest first, in one transaction: no key
+    /// is made between the choice and the revocation. Returns the ids that were picked. A second revocation
+    /// keeps the time of the first, and only the first gets an audit entry.
+    async fn revoke_keys(
         &self,
         tenant: &TenantId,
-        key_id: &str,
         at: Timestamp,
-        audit: AuditDraft,
-    ) -> Result<bool, Fault>;
+        choose: ChooseKeys,
+    ) -> Result<Vec<String>, Fault>;
 }
+
+/// The ids of the keys to revoke, each with its audit entry. May be called again for the same revocation.
+pub type ChooseKeys = Box<dyn Fn(&[KeyRecord]) -> Vec<(String, AuditDraft)> + Send + Sync>;

@@ -31,19 +31,20 @@ pub mod memory;
 
 pub use audit::{AuditDraft, AuditHead, AuditRow, Checkpoint};
 pub use commit::{
-    Append, Commit, CommitGuard, DefinitionRecord, DocumentRecord, IdempotencyRecord, InterruptRow,
-    MAX_BODY_BYTES, MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry, RegistryChange,
-    RunRow, SnapshotRecord, StoredResponse, TimerChange,
+    Append, Commit, CommitGuard, Committed, DefinitionRecord, DocumentRecord, IdempotencyRecord,
+    InterruptRow, MAX_BODY_BYTES, MemoryJoin, MemoryRow, NewEvent, OutboxChange, OutboxEntry,
+    RegistryChange, RunRow, SnapshotRecord, StoredResponse, TimerChange,
 };
 pub use conversations::{
-    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,
-    EscalationAssignee, EscalationFilter, EscalationRow, LISTING_PAGE_BYTES, Listing, ListingPage,
-    ReadAgentLog, ReadChatUsers, ReadEscalations, ReadSessions, SCANNED_ROWS, SessionFilter,
-    SessionRow, listing,
+    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, Desk,
+    DeskSelection, EndedSession, EscalationAssignee, EscalationFilter, EscalationRow,
+    LISTING_PAGE_BYTES, Listing, ListingPage, ProxyFilter, ProxyRow, ReadAgentLog, ReadChatUsers,
+    ReadEscalations, ReadProxies, ReadSchedules, ReadSessions, SCANNED_ROWS, ScheduleFilter,
+    ScheduleRecipientRow, ScheduleRow, ScheduleRunRow, SessionFilter, SessionRow, listing,
 };
 pub use epochs::{CachedData, ReadEpochs};
 pub use fault::{Conflict, Error, Fault};
-pub use keys::{KeyRecord, Keys};
+pub use keys::{ChooseKeys, KeyRecord, Keys, MAKER_REVOKED};
 pub use lane::{DueLane, Lane, LaneQuery, WorkClass};
 pub use lease::{ClaimTimers, Lease, LeaseId, LeaseRenewal, LeaseRequest, TaskLeases};
 pub use people::{DelegationRecord, GroupRecord, PeopleChange, ReadPeople};
@@ -76,7 +77,7 @@ use tandem_record::{
 pub trait Log: Send + Sync {
     /// Makes the commit durable, or returns why not. Implementations group concurrent callers into
     /// one fsync. Returns only when the data would survive a power failure.
-    async fn commit(&self, commit: Commit) -> Result<(), Error>;
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error>;
 }
 
 /// Reads of streams. Never waits for a writer.
@@ -150,6 +151,14 @@ pub trait ReadRuns: Send + Sync {
         owner: &Partition,
         scope: &str,
     ) -> Result<Option<RunId>, Fault>;
+
+    /// Number of runs below a run, at any depth; not more than `limit` are counted.
+    async fn count_descendants(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        limit: u64,
+    ) -> Result<u64, Fault>;
 
     /// Number of runs in each status, over all tenants.
     async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault>;
@@ -431,6 +440,8 @@ pub trait Store:
     + ReadChatUsers
     + ReadSessions
     + ReadEscalations
+    + ReadProxies
+    + ReadSchedules
     + ReadAgentLog
     + TestRecords
     + Maintenance
@@ -459,6 +470,8 @@ impl<T> Store for T where
         + ReadChatUsers
         + ReadSessions
         + ReadEscalations
+        + ReadProxies
+        + ReadSchedules
         + ReadAgentLog
         + TestRecords
         + Maintenance

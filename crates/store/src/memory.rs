@@ -17,6 +17,7 @@ mod outbox;
 mod people;
 mod processes;
 mod reads;
+mod schedules;
 mod state;
 mod storage_usage;
 mod test_records;
@@ -27,7 +28,7 @@ mod work_failures;
 #[cfg(test)]
 mod tests;
 
-use crate::commit::{Commit, NewEvent, SnapshotRecord};
+use crate::commit::{Commit, Committed, NewEvent, SnapshotRecord};
 use crate::fault::{Error, Fault};
 use crate::read::{ListedRun, PageLimit, RunPosition, StoredEvent, StreamSlice};
 use crate::{AuditDraft, EndedSession, Log, Maintenance, ReadLog, StorageUsage};
@@ -71,12 +72,11 @@ impl MemoryStore {
 
 #[async_trait]
 impl Log for MemoryStore {
-    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
         let mut state = self.state()?;
         commit.check()?;
         state.validate(&commit)?;
-        state.apply(commit);
-        Ok(())
+        Ok(state.apply(commit))
     }
 }
 

@@ -4,8 +4,8 @@ use crate::audit::Hash;
 use crate::commit::{InterruptRow, RunRow, SnapshotRecord};
 use std::sync::Arc;
 use tandem_record::{
-    AgentId, DefinitionHash, EffectId, MessageId, Partition, RunId, RunStatus, Seq, StreamId,
-    TenantId, TimerName, Timestamp, WorkflowId, WorkspaceId,
+    AgentId, DefinitionHash, EffectId, MessageId, Partition, ProxyId, RunId, RunStatus, Seq,
+    StreamId, TenantId, TimerName, Timestamp, WorkflowId, WorkspaceId,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,6 +248,16 @@ impl IdempotencyKey {
             .map(|part| format!("{}:{part}", part.len()))
             .collect();
         Self(format!("message-{}", Hash::of(encoded.as_bytes())))
+    }
+
+    /// Names one text that an admin writes for a bridge, however it arrives.
+    pub fn of_proxy_input(tenant: &TenantId, proxy: &ProxyId, input: &MessageId) -> Self {
+        let parts = [tenant.as_str(), proxy.as_str(), input.as_str()];
+        let encoded: String = parts
+            .into_iter()
+            .map(|part| format!("{}:{part}", part.len()))
+            .collect();
+        Self(format!("proxy-{}", Hash::of(encoded.as_bytes())))
     }
 
     /// Names what one effect of a conversation does. The effect may be attempted again.

@@ -9,7 +9,8 @@ use std::time::Instant;
 use tandem_store::Store;
 use tandem_store_sqlite::{Options, SqliteStore};
 use tandem_testkit::sim::{
-    SimulationStats, StoreKind, Summary, run_many, run_many_processes, run_processes, run_seeds,
+    OpenStore, SimulationStats, StoreKind, Summary, run_conversations, run_crash_points, run_many,
+    run_many_conversations, run_many_processes, run_processes, run_seeds,
 };
 
 #[derive(Parser)]
@@ -33,18 +34,34 @@ enum Kind {
     Processes,
     /// Several processes on an SQLite file.
     Sqlite,
+    /// Conversations, with one or several processes.
+    Conversations,
+    /// The same on an SQLite file.
+    ConversationsSqlite,
+    /// A short conversation whose process ends at each of its commits.
+    ConversationCrashes,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Incarnations, Self::Processes, Self::Sqlite];
+    const ALL: [Self; 6] = [
+        Self::Incarnations,
+        Self::Processes,
+        Self::Sqlite,
+        Self::Conversations,
+        Self::ConversationsSqlite,
+        Self::ConversationCrashes,
+    ];
 
     /// Simulations of several processes take longer: of a range, only the first seeds.
     fn share(self, seeds: &Range<u64>) -> Range<u64> {
         let count = seeds.end.saturating_sub(seeds.start);
         match self {
             Self::Incarnations => seeds.clone(),
-            Self::Processes => seeds.start..seeds.start + count.div_ceil(8),
-            Self::Sqlite => seeds.start..seeds.start + count.div_ceil(250),
+            Self::Processes | Self::Conversations => seeds.start..seeds.start + count.div_ceil(8),
+            Self::Sqlite | Self::ConversationsSqlite => {
+                seeds.start..seeds.start + count.div_ceil(250)
+            }
+            Self::ConversationCrashes => seeds.start..seeds.start + count.div_ceil(500),
         }
     }
 
@@ -52,7 +69,12 @@ impl Kind {
         match self {
             Self::Incarnations => run_many(seeds),
             Self::Processes => run_many_processes(seeds),
-            Self::Sqlite => run_seeds(seeds, "sqlite", on_sqlite),
+            Self::Sqlite => run_seeds(seeds, "sqlite", |seed| on_sqlite(seed, run_processes)),
+            Self::Conversations => run_many_conversations(seeds),
+            Self::ConversationsSqlite => run_seeds(seeds, "conversations-sqlite", |seed| {
+                on_sqlite(seed, run_conversations)
+            }),
+            Self::ConversationCrashes => run_seeds(seeds, "conversation-crashes", run_crash_points),
         }
     }
 
@@ -61,16 +83,21 @@ impl Kind {
             Self::Incarnations => "one process at a time",
             Self::Processes => "several processes",
             Self::Sqlite => "several processes on SQLite",
+            Self::Conversations => "conversations",
+            Self::ConversationsSqlite => "conversations on SQLite",
+            Self::ConversationCrashes => "conversations with a crash at each commit",
         }
     }
 }
 
-fn on_sqlite(seed: u64) -> Result<SimulationStats, String> {
+type Simulate = fn(u64, OpenStore, StoreKind) -> Result<SimulationStats, String>;
+
+fn on_sqlite(seed: u64, simulate: Simulate) -> Result<SimulationStats, String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = directory.path().join("sim.db");
     let store = SqliteStore::open(path, Options::default()).map_err(|fault| fault.to_string())?;
     let store: Arc<dyn Store> = Arc::new(store);
-    run_processes(seed, Arc::new(move || Arc::clone(&store)), StoreKind::Disk)
+    simulate(seed, Arc::new(move || Arc::clone(&store)), StoreKind::Disk)
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {

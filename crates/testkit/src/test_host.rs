@@ -176,6 +176,7 @@ pub fn new_run(workflow: &str, inputs: Value) -> NewRun {
             memory: None,
             forked_from: None,
             forked_by: Vec::new(),
+            levels_above: 0,
         },
         exclusive_scope: false,
     }

@@ -64,7 +64,9 @@ fn compile(
     }
     let bytes = files(path, limits.text_bytes)?;
     let schema: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
-    Schema::compile(&schema, budget).map_err(|why| wrong(format!("at {:?}: {why}", why.at)))
+    let compiled = Schema::compile(&schema, budget);
+    let compiled = compiled.map_err(|why| wrong(format!("at {:?}: {why}", why.at)))?;
+    Ok(compiled.keeping_keys(&schema))
 }
 
 /// Names the location, not the value: it may be confidential.

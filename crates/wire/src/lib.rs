@@ -10,6 +10,5 @@
 
 pub mod conversation;
 mod fields;
-mod masked_value;
 pub mod project;
 pub mod v1;

@@ -16,6 +16,12 @@ export default createAgent({
   finalizationStrategy: 'streaming',
   // The page /chat/concierge, for people without a key.
   transports: { web: { title: 'Hotel Linden' } },
+  // Whoever holds an API key with the scope conversations:takeover may speak with a guest who asks for a person.
+  adminAuth: { builtin: 'keys' },
+  hitl: {
+    humanKeyword: ['human', 'a person, please'],
+    escalationDefaults: { autoAckText: 'A colleague of the reception joins you in a moment.' },
+  },
   welcomeMessage: 'Good day, this is the concierge of the hotel Linden. What can I do for you?',
   tools: [
     defineTool({

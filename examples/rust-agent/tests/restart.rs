@@ -48,7 +48,8 @@ fn texts(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Z-2, Z-212: a flow in Rust goes on after a restart, and no step before its question is repeated.
+/// A flow in Rust goes on after a restart, and no step before its question is repeated.
+/// Z-2 (half: a flow in Rust), Z-212 (half: the driver repeats no step after a restart)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restart_between_question_and_answer_repeats_nothing() {
     let home = tempfile::tempdir().expect("a directory");

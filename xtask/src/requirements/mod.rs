@@ -1,10 +1,11 @@
 //! Which test proves which requirement of the protocol. The citations are found in the tests, the
-//! tests are run, and the result is written to `docs/requirements.md`.
+//! tests are run, and the results are written to the pages of `groups.rs`.
 //!
-//! A test cites a requirement by number (`R-NNNN-N`) in a comment or a name. A test that proves a
+//! A test cites a requirement by number (`R-NNNN-N`, `Z-N`) in a comment or a name. A test that proves a
 //! part of the statement names the part on the same line: `R-NNNN-N (half: what it proves)`.
-//! Nothing is listed by hand: tidy compares the page with the sources.
+//! Nothing is listed by hand: tidy compares the pages with the sources.
 
+mod groups;
 pub(crate) mod page;
 pub(crate) mod python;
 mod run;
@@ -15,68 +16,65 @@ mod tests;
 use crate::Outcome;
 use crate::process::root;
 use crate::tidy::tracked::Tracked;
+use groups::{REQUIREMENT_PAGES, RequirementGroup, groups};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A group of requirements: its number, how many there are, and their subject.
-pub(crate) struct RequirementGroup {
-    pub(crate) name: &'static str,
-    pub(crate) count: u32,
-    pub(crate) about: &'static str,
-}
-
-pub(crate) const REQUIREMENT_GROUPS: [RequirementGroup; 4] = [
-    RequirementGroup {
-        name: "0023",
-        count: 28,
-        about: "What agents say, and the mock agent of conformance workflows.",
-    },
-    RequirementGroup {
-        name: "0039",
-        count: 30,
-        about: "The confidence floor; memory across sub-runs and forks.",
-    },
-    RequirementGroup {
-        name: "0040",
-        count: 18,
-        about: "Causation across hosts. 5 and 6 are about serving MCP tools and about A2A, which this version does not do \
-                and does not advertise; proved besides is what they will stand on: the one way requests leave and the one \
-                way they come in.",
-    },
-    RequirementGroup {
-        name: "0044",
-        count: 11,
-        about: "What the question about a held decision is called.",
-    },
-];
-
-/// One requirement, in the order of the page.
+/// One requirement, in the order of the pages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Requirement {
-    group: String,
+    /// What stands before the number: `R-0023-`, `Z-`.
+    prefix: String,
     number: u32,
 }
 
 impl Requirement {
     pub(crate) fn exists(&self) -> bool {
-        REQUIREMENT_GROUPS
-            .iter()
-            .any(|f| f.name == self.group && (1..=f.count).contains(&self.number))
+        groups().any(|group| group.has(&self.prefix, self.number))
     }
 
-    fn all() -> impl Iterator<Item = Self> {
-        REQUIREMENT_GROUPS.iter().flat_map(|group| {
-            (1..=group.count).map(|number| Self {
-                group: group.name.to_owned(),
-                number,
-            })
+    /// Whether a test has to prove it.
+    pub(crate) fn is_claimed(&self) -> bool {
+        groups().any(|group| group.has(&self.prefix, self.number) && group.claims(self.number))
+    }
+
+    fn of(group: &'static RequirementGroup) -> impl Iterator<Item = Self> {
+        let numbers = (group.first..=group.last).filter(|number| group.claims(*number));
+        numbers.map(|number| Self {
+            prefix: group.prefix.to_owned(),
+            number,
         })
+    }
+
+    /// The number a text begins with, and the rest of the text.
+    fn read(text: &str) -> Option<(Self, &str)> {
+        let prefix = KINDS.iter().find_map(|kind| kind(text))?;
+        let digits = text[prefix..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
+        let (number, rest) = text[prefix..].split_at(digits);
+        let requirement = Self {
+            prefix: text[..prefix].to_owned(),
+            number: number.parse().ok()?,
+        };
+        Some((requirement, rest))
     }
 }
 
+/// The kinds of numbers: each tells how long the prefix of such a number is.
+const KINDS: [fn(&str) -> Option<usize>; 2] = [
+    |text| {
+        let (group, _) = text.strip_prefix("R-")?.split_once('-')?;
+        let is_group = group.len() == 4 && group.bytes().all(|b| b.is_ascii_digit());
+        is_group.then_some("R-0000-".len())
+    },
+    |text| text.starts_with("Z-").then_some("Z-".len()),
+];
+
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "R-{}-{}", self.group, self.number)
+        write!(f, "{}{}", self.prefix, self.number)
     }
 }
 
@@ -98,23 +96,17 @@ pub(crate) fn cited(text: &str) -> Vec<Requirement> {
 
 /// The numbers cited in a text, with the parts they prove.
 pub(crate) fn citations(text: &str) -> Vec<Citation> {
-    text.match_indices("R-")
-        .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'))
-        .filter_map(|(at, _)| {
-            let (group, rest) = text[at + 2..].split_once('-')?;
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let whole = group.len() == 4 && group.bytes().all(|b| b.is_ascii_digit());
-            let part = rest[digits..].strip_prefix(PART);
-            let part = part.and_then(|part| Some(part.split_once(')')?.0.to_owned()));
-            whole.then_some(Citation {
-                requirement: Requirement {
-                    group: group.to_owned(),
-                    number: rest[..digits].parse().ok()?,
-                },
-                part,
-            })
-        })
-        .collect()
+    let begins = |at: &usize| {
+        text.is_char_boundary(*at)
+            && !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-')
+    };
+    let read = |at: usize| {
+        let (requirement, rest) = Requirement::read(&text[at..])?;
+        let part = rest.strip_prefix(PART);
+        let part = part.and_then(|part| Some(part.split_once(')')?.0.to_owned()));
+        Some(Citation { requirement, part })
+    };
+    (0..text.len()).filter(begins).filter_map(read).collect()
 }
 
 /// A test, and the part of a requirement it proves where it is not the whole.
@@ -184,7 +176,12 @@ impl Map {
     pub(crate) fn read(files: &Tracked) -> Self {
         let mut map = Self::default();
         for file in &files.all {
-            if file.path.starts_with("crates/") && file.path.ends_with(".rs") {
+            let is_rust = file.path.ends_with(".rs");
+            if is_rust
+                && ["crates/", "examples/"]
+                    .iter()
+                    .any(|f| file.path.starts_with(f))
+            {
                 rust::scan(&file.path, &file.text, &mut map);
             } else if file.path.starts_with("tests/") && file.path.ends_with(".py") {
                 python::scan(&file.path, &file.text, &mut map);
@@ -227,15 +224,17 @@ impl Map {
                 faults.push((first.test.to_string(), text));
             }
             let parts: BTreeSet<&Option<String>> = proofs.iter().map(|p| &p.part).collect();
-            if !parts.contains(&None) && parts.len() < 2 {
+            let is_whole = parts.contains(&None) || parts.len() > 1;
+            if requirement.is_claimed() && !is_whole {
                 let text = format!("proves half of {requirement}, and no test the other half");
                 faults.push((first.test.to_string(), text));
             }
         }
-        for requirement in Requirement::all() {
-            if !self.tests.contains_key(&requirement) {
+        for page in &REQUIREMENT_PAGES {
+            let claimed = page.groups.iter().flat_map(Requirement::of);
+            for requirement in claimed.filter(|claimed| !self.tests.contains_key(claimed)) {
                 let text = format!("no test cites {requirement}");
-                faults.push((page::PATH.to_owned(), text));
+                faults.push((page.path.to_owned(), text));
             }
         }
         faults
@@ -247,9 +246,12 @@ pub(crate) fn requirements(_: &[String]) -> Outcome {
     let proofs = map.tests.values().flatten();
     let tests: BTreeSet<&Test> = proofs.map(|proof| &proof.test).collect();
     let results = run::run(&tests)?;
-    let page = page::write(&map, &results, &run::today()?);
-    let path = root().join(page::PATH);
-    std::fs::write(path, page).map_err(|error| format!("{}: {error}", page::PATH))?;
+    let today = run::today()?;
+    for page in &REQUIREMENT_PAGES {
+        let text = page::write(page, &map, &results, &today);
+        std::fs::write(root().join(page.path), text)
+            .map_err(|error| format!("{}: {error}", page.path))?;
+    }
     let mut faults: Vec<String> = map
         .faults()
         .into_iter()
@@ -267,10 +269,8 @@ pub(crate) fn requirements(_: &[String]) -> Outcome {
     match faults.len() {
         0 => {
             let (numbers, tests) = (map.tests.len(), tests.len());
-            println!(
-                "requirements: {numbers} proved by {tests} tests; see {}",
-                page::PATH
-            );
+            let pages = REQUIREMENT_PAGES.map(|page| page.path).join(", ");
+            println!("requirements: {numbers} proved by {tests} tests; see {pages}");
             Ok(())
         }
         count => Err(format!("{count} faults")),

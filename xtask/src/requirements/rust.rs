@@ -1,7 +1,7 @@
 //! Citations in Rust: in the body of a test, or in the comment above it.
 //!
 //! Reads lines, not syntax: the sources are formatted, so an item ends with a brace at its own
-//! indentation.
+//! indentation. A file without tests may name numbers where they explain its code; that cites nothing.
 
 use super::{Map, Test, citations};
 
@@ -10,6 +10,8 @@ const BATTERY: &str = "crates/store/src/battery/";
 
 pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
     let lines: Vec<&str> = text.lines().collect();
+    // Elsewhere a number explains code.
+    let has_tests = (0..lines.len()).any(|at| test_at(path, &lines, at).is_some());
     let mut modules: Vec<(usize, &str)> = Vec::new();
     let mut at = 0;
     while at < lines.len() {
@@ -24,7 +26,7 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
         }
         let Some((start, head)) = test_at(path, &lines, at) else {
             // A comment belongs to the test below it, if there is one.
-            if !leads_to_test(path, &lines, at) {
+            if has_tests && !leads_to_test(path, &lines, at) {
                 map.stray(path, at, line);
             }
             at += 1;

@@ -41,6 +41,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tandem-flow",
             "tandem-nodes",
             "tandem-runtime",
+            // Signatures of transports.
+            "tandem-access",
         ],
     ),
     // Use cases of every entry point.

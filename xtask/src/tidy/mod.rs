@@ -37,7 +37,7 @@ pub(crate) fn tidy(_: &[String]) -> Outcome {
     let mut findings = Findings::default();
     let files = Tracked::read()?;
     dependencies::check(&process::metadata()?, &mut findings);
-    purity::check(&mut findings)?;
+    purity::check(&files, &mut findings)?;
     source::check(&files, &mut findings);
     error_pages::check(&files, &mut findings);
     glossary::check(&files, &mut findings);

@@ -1,4 +1,4 @@
-//! Every requirement is cited by a test, and the requirements page matches the tests.
+//! Every claimed requirement is cited by a test, and the requirements pages match the tests.
 
 use super::Findings;
 use super::tracked::Tracked;
@@ -9,12 +9,12 @@ pub(super) fn check(files: &Tracked, findings: &mut Findings) {
     for (place, text) in map.faults() {
         findings.error(&place, text);
     }
-    let page = files.find(page::PATH).map_or("", |file| &file.text);
-    let stale = page::stale(page, &map);
-    if let Some(first) = stale.first() {
+    let read = |path: &str| files.find(path).map_or("", |file| file.text.as_str());
+    let stale = page::stale(read, &map);
+    if let Some((path, first)) = stale.first() {
         let count = stale.len();
         findings.error(
-            page::PATH,
+            path,
             format!("says otherwise than the tests about {first} ({count} in all); run cargo xtask requirements"),
         );
     }

@@ -63,12 +63,7 @@ async fn local_revocation_is_immediate_and_remote_within_ttl() {
     assert_eq!(keys.authenticate(here_secret.expose(), NOW).await, revoked);
 
     // Another process on the same store.
-    let host = Actor::host();
-    let audit = AuditDraft::new(NOW, None, &host, "key.revoked", "there", Object::new());
-    store
-        .revoke_key(&tenant(), &there.key_id, NOW, audit)
-        .await
-        .unwrap();
+    revoke_in(&store, &there).await;
     assert!(keys.authenticate(there_secret.expose(), NOW).await.is_ok());
     let later = NOW.plus_ms(5_000);
     assert_eq!(
@@ -155,12 +150,20 @@ async fn remote_revocation_counts_once_the_epoch_is_read() {
     );
 }
 
+async fn revoke_in(store: &FakeKeys, key: &KeyRecord) {
+    let id = key.key_id.clone();
+    let choose = move |_: &[KeyRecord]| {
+        let by = Actor::host();
+        let audit = AuditDraft::new(NOW, Some(&tenant()), &by, "key.revoked", &id, Object::new());
+        vec![(id.clone(), audit)]
+    };
+    let revoked = store.revoke_keys(&tenant(), NOW, Box::new(choose)).await;
+    assert_eq!(revoked, Ok(vec![key.key_id.clone()]));
+}
+
 /// Another process on the same store revokes the key.
 async fn revoke_elsewhere(store: &FakeKeys, key: &KeyRecord) {
-    let (by, id) = (Actor::host(), &key.key_id);
-    let audit = AuditDraft::new(NOW, Some(&tenant()), &by, "key.revoked", id, Object::new());
-    let revoked = store.revoke_key(&tenant(), id, NOW, audit).await;
-    assert_eq!(revoked, Ok(true));
+    revoke_in(store, key).await;
     store.epoch.fetch_add(1, Ordering::Relaxed);
 }
 

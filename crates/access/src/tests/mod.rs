@@ -35,6 +35,7 @@ fn identity(key_id: &str) -> Identity {
         principal: "somebody".into(),
         tenant: tenant(),
         workspace: None,
+        agent: None,
         scopes: [Scope::RunsRead].into_iter().collect(),
         roles: Arc::from([]),
         test_key: false,

@@ -1,6 +1,6 @@
 //! Decision policies, as a table.
 
-use crate::{Decider, Groups, Person, may_decide, may_decide_by_link};
+use crate::{BOOTSTRAP_PRINCIPAL, Decider, Groups, Person, may_decide, may_decide_by_link};
 use std::collections::BTreeMap;
 use tandem_record::{DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, Principal};
 
@@ -54,6 +54,7 @@ fn granted(acting_for: Option<&str>, groups: &[&str], roles: &[&str]) -> Decisio
         acting_for: acting_for.map(Principal::new),
         groups: names(groups),
         roles: names(roles),
+        link_of: None,
     })
 }
 
@@ -100,7 +101,7 @@ fn approver_by_name_role_or_group_is_eligible() {
         (&of_groups(&["loop"]), person("eve", &[]), denied.clone()),
     ];
     for (policy, who, expected) in cases {
-        let verdict = may_decide(policy, &decider(who.clone(), Vec::new(), None));
+        let verdict = may_decide(policy, &decider(who.clone(), Vec::new(), None), None);
         assert_eq!(verdict, expected, "{who:?} on {policy:?}");
     }
 }
@@ -150,7 +151,7 @@ fn acting_for_somebody_needs_a_delegation() {
         ),
     ];
     for (who, expected) in cases {
-        assert_eq!(may_decide(&desk, &who), expected, "{who:?}");
+        assert_eq!(may_decide(&desk, &who, None), expected, "{who:?}");
     }
 }
 
@@ -172,20 +173,26 @@ fn self_approval_is_denied_also_through_a_delegation() {
         (decider(ana(), vec![ina()], None), granted(None, &[], &[])),
     ];
     for (who, expected) in cases {
-        assert_eq!(may_decide(&policy, &who), expected, "{who:?}");
+        assert_eq!(may_decide(&policy, &who, None), expected, "{who:?}");
     }
     let unknown = DecisionPolicy {
         initiators: Vec::new(),
         ..policy
     };
     let anybody = decider(ina(), Vec::new(), None);
-    assert_eq!(may_decide(&unknown, &anybody), granted(None, &[], &[]));
+    assert_eq!(
+        may_decide(&unknown, &anybody, None),
+        granted(None, &[], &[])
+    );
 }
 
 #[test]
 fn link_decides_only_when_the_policy_binds_no_identity() {
     let free = DecisionPolicy::default();
-    assert_eq!(may_decide_by_link(&free), granted(None, &[], &[]));
+    assert_eq!(
+        may_decide_by_link(&free, None, None),
+        granted(None, &[], &[])
+    );
     for bound in [
         DecisionPolicy {
             auth_required: true,
@@ -201,11 +208,47 @@ fn link_decides_only_when_the_policy_binds_no_identity() {
             ..free
         },
     ] {
-        let verdict = may_decide_by_link(&bound);
+        let verdict = may_decide_by_link(&bound, None, None);
         assert_eq!(
             verdict,
             DecisionAuthorization::Denied(Denial::LinkTooWeak),
             "{bound:?}"
         );
+    }
+}
+
+#[test]
+fn key_or_link_of_one_person_votes_as_that_person_only() {
+    let free = DecisionPolicy::default();
+    let other = DecisionAuthorization::Denied(Denial::OtherVoter);
+    let ana = decider(person("ana", &[]), Vec::new(), None);
+    assert_eq!(may_decide(&free, &ana, Some("ben")), other);
+    assert_eq!(
+        may_decide(&free, &ana, Some("ana")),
+        granted(None, &[], &[])
+    );
+    let acting = decider(person("ana", &[]), vec![person("boss", &[])], Some("boss"));
+    let for_boss = granted(Some("boss"), &[], &[]);
+    assert_eq!(may_decide(&free, &acting, Some("boss")), for_boss);
+    assert_eq!(may_decide(&free, &acting, Some("ana")), other);
+    // A key that is nobody's may be shared, and so may its link.
+    for shared in ["key_live_0123456789abcdef", BOOTSTRAP_PRINCIPAL] {
+        let many = decider(person(shared, &[]), Vec::new(), None);
+        assert_eq!(
+            may_decide(&free, &many, Some("ben")),
+            granted(None, &[], &[])
+        );
+    }
+    let shared = Principal::new("key_live_0123456789abcdef");
+    let by_link = may_decide_by_link(&free, Some(&shared), Some("ben"));
+    assert_eq!(by_link, granted(None, &[], &[]));
+    for name in ["key_live_0123456789abcdeg", "key_live_ana", "ana"] {
+        let own = Principal::new(name);
+        assert_eq!(may_decide_by_link(&free, Some(&own), Some("ben")), other);
+        let DecisionAuthorization::Granted(decider) = may_decide_by_link(&free, Some(&own), None)
+        else {
+            panic!("{name} may not decide");
+        };
+        assert_eq!(decider.link_of, Some(own));
     }
 }

@@ -46,7 +46,7 @@ async fn decide(
     let decider = Decider::look_up(store, &Groups::default(), &caller(who), None, ms(now))
         .await
         .unwrap();
-    may_decide(policy, &decider)
+    may_decide(policy, &decider, None)
 }
 
 #[tokio::test]

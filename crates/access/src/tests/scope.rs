@@ -10,7 +10,8 @@ fn every_scope_reads_back_from_its_name() {
     assert_eq!(
         names.join(" "),
         "manifest:read runs:create runs:read runs:cancel artifacts:read webhooks:manage \
-         approvals:respond audit:read tandem:workflows tandem:keys tandem:groups tandem:test"
+         approvals:respond conversations:takeover audit:read tandem:workflows tandem:keys \
+         tandem:groups tandem:test"
     );
 }
 

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tandem_record::{TenantId, Timestamp};
 use tandem_store::{
-    AuditDraft, CachedData, Commit, Error, Fault, KeyRecord, Keys, Log, ReadEpochs,
+    CachedData, ChooseKeys, Commit, Committed, Error, Fault, KeyRecord, Keys, Log, ReadEpochs,
 };
 
 #[derive(Default)]
@@ -41,10 +41,10 @@ impl ReadEpochs for FakeKeys {
 
 #[async_trait]
 impl Log for FakeKeys {
-    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
         self.working()?;
         self.records.lock().extend(commit.key);
-        Ok(())
+        Ok(Committed::default())
     }
 }
 
@@ -77,20 +77,21 @@ impl Keys for FakeKeys {
             .collect())
     }
 
-    async fn revoke_key(
+    async fn revoke_keys(
         &self,
         tenant: &TenantId,
-        key_id: &str,
         at: Timestamp,
-        _: AuditDraft,
-    ) -> Result<bool, Fault> {
-        self.working()?;
+        choose: ChooseKeys,
+    ) -> Result<Vec<String>, Fault> {
+        let keys = self.list_keys(Some(tenant)).await?;
+        let ids: Vec<String> = choose(&keys).into_iter().map(|(id, _)| id).collect();
         let mut records = self.records.lock();
-        let found = records
+        for record in records
             .iter_mut()
-            .find(|record| record.tenant == *tenant && record.key_id == key_id);
-        Ok(found
-            .map(|record| record.revoked_at.get_or_insert(at))
-            .is_some())
+            .filter(|record| ids.contains(&record.key_id))
+        {
+            record.revoked_at.get_or_insert(at);
+        }
+        Ok(ids)
     }
 }

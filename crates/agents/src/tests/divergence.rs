@@ -1,4 +1,4 @@
-//! Journals that the code does not follow, and journals that are no journals (Z-204, Z-216).
+//! Journals that the code does not follow, and journals that are no journals.
 
 use super::fixtures::*;
 use super::replay::Drive;
@@ -34,6 +34,7 @@ fn against(body: &str) -> RebuildError {
     rebuilt.err().expect("no program")
 }
 
+/// Z-204 (half: any difference is a divergence), Z-216 (half: the step, what was expected and what came)
 #[test]
 fn other_code_diverges_at_the_first_difference() {
     let one = json!({"type": "say", "text": "one"});

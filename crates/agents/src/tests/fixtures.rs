@@ -1,7 +1,9 @@
 //! A host with agents in a temporary folder.
 
 use crate::{AgentRegistry, AgentResources, FolderAgents, MemoryRecorder};
-use crate::{ChatTransport, LoopbackTransport, ModelAccess, OperatorModel};
+use crate::{
+    ChatTransport, LifeSigns, LoopbackTransport, ModelAccess, OperatorModel, TransportResources,
+};
 use crate::{RustAgentError, RustAgents};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -57,7 +59,20 @@ pub(super) fn desk(files: &[(&str, &str)]) -> Desk {
 
 /// The only environment variables, of this host.
 fn environment(name: &str) -> Option<String> {
-    let known = [("CLINIC_KEY", "agents-own-key"), ("TANDEM_SECRET", "x")];
+    let known = [
+        ("CLINIC_KEY", "agents-own-key"),
+        ("CRM_SECRET", "a-secret-of-both-sides"),
+        ("TANDEM_SECRET", "x"),
+        ("TG_TOKEN", "123456:bot-token-of-tests"),
+        ("TG_SECRET", "telegram-secret-of-tests"),
+        ("WA_TOKEN", "whatsapp-token-of-tests"),
+        ("WA_SECRET", "whatsapp-secret-of-tests"),
+        ("WA_VERIFY", "whatsapp-verify-of-tests"),
+        ("SLACK_TOKEN", "xoxb-slack-token-of-tests"),
+        ("SLACK_SECRET", "slack-secret-of-tests"),
+        ("MAIL_PASSWORD", "mail-password-of-tests"),
+        ("SHORT", "short"),
+    ];
     let found = known.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| (*value).to_owned())
 }
@@ -106,7 +121,9 @@ fn make_desk(
         guard: guard.clone(),
         limits: CallLimits::default(),
     };
+    let transport_guard = Arc::new(guard.clone());
     let http = HttpCaller::new(guard, CallLimits::default()).expect("an HTTP client");
+    let http = Arc::new(http);
     let loopback: Arc<dyn ChatTransport> = Arc::new(LoopbackTransport::new(
         recorder.clone(),
         Arc::new(FixedClock),
@@ -114,9 +131,17 @@ fn make_desk(
     let agents = FolderAgents::new(
         registry.clone(),
         AgentResources {
-            http: Arc::new(http),
+            http: http.clone(),
             models,
             transports: BTreeMap::from([(LoopbackTransport::NAME.to_owned(), loopback)]),
+            own_transports: TransportResources {
+                http,
+                guard: transport_guard,
+                environment,
+                clock: Arc::new(FixedClock),
+                links: None,
+            },
+            life_signs: LifeSigns::default(),
             recorder: recorder.clone(),
         },
     );
@@ -206,6 +231,8 @@ impl Desk {
             version: self.version_of(flow).expect("a loaded flow"),
             input: Some(json!({"item": "chair"})),
             origin: FlowOrigin::Api,
+            parent: None,
+            forked_from: None,
             seed: 42,
             context: session_data(),
         }
@@ -229,7 +256,9 @@ pub(super) fn context() -> CallContext {
         session: Some(SessionId::from("s_1")),
         key: EffectId::from("s_1:7"),
         data: session_data(),
+        messages: std::sync::Arc::from([]),
         kv: BTreeMap::new(),
+        trace: None,
         actor: None,
         now: NOW,
     }

@@ -21,7 +21,8 @@ fn failure(step: ProgramStep) -> FlowFailure {
     }
 }
 
-/// Codes of `flow.failed` (interface), Z-65, Z-116, Z-209, Z-210.
+/// Codes of `flow.failed`.
+/// Z-65 (half: its code), Z-116 (half: its code), Z-209 (half: its code), Z-210 (half: its code)
 #[test]
 fn failures_have_the_codes_of_the_interface() {
     let table = [
@@ -121,7 +122,7 @@ fn misuse_is_a_failure() {
     assert_eq!(program.close(), Vec::<serde_json::Value>::new());
 }
 
-/// Z-209: a result that is too large for the journal fails the run.
+/// Z-209 (half: a result that is too large for the journal fails the run)
 #[test]
 fn huge_result_is_a_limit() {
     let desk = flow_desk("yield { type: 'ask', key: 'k', text: 'K?' };");

@@ -139,7 +139,7 @@ async fn session_writes_and_texts_are_collected() {
     assert!(outcome.end_session);
 }
 
-/// Z-129: what a function did before it failed stays done.
+/// Z-129 (half: what a function did before it failed stays done)
 #[tokio::test]
 async fn failure_keeps_what_was_done_before() {
     let desk = demo(
@@ -209,7 +209,7 @@ async fn bad_context_calls_are_thrown_into_the_function() {
     }
 }
 
-/// Z-194: an authorized admin command starts and ends a takeover by writing the mode, and nothing else.
+/// Z-194 (half: an authorized admin command starts and ends a takeover by writing the mode, and nothing else)
 #[tokio::test]
 async fn admin_command_may_write_the_takeover_mode_only() {
     let desk = demo(
@@ -232,19 +232,17 @@ async fn admin_command_may_write_the_takeover_mode_only() {
 }
 
 #[tokio::test]
-async fn active_flow_state_is_read_from_the_reserved_keys() {
+async fn active_flow_state_is_what_the_session_gives() {
     let desk = demo("beforeLLM: async (input, ctx) => await ctx.getActiveFlowState()");
     assert_eq!(
         value(&desk.call("beforeLLM", vec![json!({})]).await),
         Value::Null
     );
-    let context = with_keys(json!({
-        "__zupa.flow.activeFlowId": "booking",
-        "__zupa.flow.flowFrame": {"flowRunId": "flow-1", "step": 2, "vars": {"date": "Monday"}},
-    }));
+    let active = json!({"flowId": "booking", "flowRunId": "flow-1", "step": 2, "answers": {"date": "Monday"}});
+    let mut context = context();
+    context.data.insert("activeFlow".to_owned(), active.clone());
     let state = value(&desk.call_with("beforeLLM", vec![json!({})], &context).await);
-    let expected = json!({"flowId": "booking", "flowRunId": "flow-1", "step": 2, "answers": {"date": "Monday"}});
-    assert_eq!(state, expected);
+    assert_eq!(state, active);
 }
 
 #[tokio::test]

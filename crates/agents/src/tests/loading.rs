@@ -54,7 +54,8 @@ pub(super) fn samples() -> Desk {
 
 const BROKEN: &str = "const booking = async function* (ctx { yield";
 
-/// Z-213, Z-214: plain samples load unchanged, each with the hash of its code.
+/// Plain samples load unchanged, each with the hash of its code.
+/// Z-213 (half: the plain samples), Z-214 (half: each has the hash of its code)
 #[test]
 fn samples_load_with_versions_that_are_hashes() {
     let desk = samples();
@@ -89,7 +90,7 @@ fn summary_is_what_the_interface_shows() {
     assert!(message.contains("async function*"), "{message}");
 }
 
-/// Z-214: flows in the agent's own file have its code as version.
+/// Z-214 (half: flows in the agent's own file have its code as version)
 #[test]
 fn flows_of_the_agent_file_have_a_version_too() {
     let desk = demo("flows: { hello: async function* () { yield { type: 'say', text: 'x' }; } }");
@@ -252,10 +253,13 @@ fn agent_that_was_never_good_is_invalid() {
     }
 }
 
-/// Z-5: an agent that names a flow which does not exist is refused.
+/// Z-5 (half: an agent that names a flow which does not exist is refused)
 #[test]
 fn agent_that_names_an_unknown_flow_is_invalid() {
-    let desk = demo("schedules: { m: { flowId: 'nothing' } }");
+    let desk = demo(
+        "schedules: { m: { flowId: 'nothing', trigger: { type: 'cron', expr: '0 9 * * *' },
+          target: { kind: 'user', userExternalId: 'u1' } } }",
+    );
     assert_eq!(desk.summary().status, AgentStatus::Invalid);
     let errors = desk.error_texts();
     assert!(
@@ -291,21 +295,29 @@ fn flow_that_moved_is_taken_from_its_new_file() {
     assert_eq!(booking[0].file.as_deref(), Some("flows/moved.ts"));
 }
 
-/// Z-207: the local time zone is part of what the code sees, so of its version.
+/// Z-207 (half: the local time zone is part of what the code sees, so of its version)
 #[test]
-fn time_zone_and_language_are_part_of_the_version() {
+fn settings_that_flows_see_are_part_of_the_version() {
     let desk = samples();
     let mut seen = vec![desk.version_of("booking")];
-    for fields in ["scheduler: { timezone: 'Europe/Berlin' }", "language: 'de'"] {
+    for fields in [
+        "scheduler: { timezone: 'Europe/Berlin' }",
+        "language: 'de'",
+        "welcomeMessage: 'Hi'",
+    ] {
         desk.write("demo/agent.ts", &agent(fields));
         desk.registry.reload();
         seen.push(desk.version_of("booking"));
     }
-    desk.write("demo/agent.ts", &agent("welcomeMessage: 'Hi'"));
+    desk.write("demo/agent.ts", &agent(""));
     desk.registry.reload();
-    assert_eq!(desk.version_of("booking"), seen[0]);
+    assert_eq!(
+        desk.version_of("booking"),
+        seen[0],
+        "the settings of before"
+    );
     seen.dedup();
-    assert_eq!(seen.len(), 3);
+    assert_eq!(seen.len(), 4);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn system(desk: &Desk) -> String {
     first.content
 }
 
-/// Z-36: the template sees the user, the session, the state and what `context` returned.
+/// Z-36 (half: the template sees the user, the session, the state and what `context` returned)
 #[tokio::test]
 async fn prompt_is_rendered_with_its_variables() {
     let source = format!(
@@ -80,6 +80,31 @@ async fn prompt_is_rendered_with_its_variables() {
         (context.session, ModelPurpose::Chat)
     );
     assert_eq!(call.messages[1].content, "how much is it?");
+}
+
+/// Z-36 (half: the template sees the summaries of earlier sessions)
+#[tokio::test]
+async fn prompt_sees_what_earlier_sessions_were_about() {
+    let source = format!(
+        "export default {{ prompt: 'Before:{{% for s in session.earlier %}} {{{{ s.summary }}}};{{% endfor %}}', {} }};",
+        says("Hi")
+    );
+    let desk = desk(&[("demo/agent.ts", &source)]);
+    let mut context = context();
+    for (earlier, expected) in [
+        (json!([]), "Before:"),
+        (
+            json!([{"summary": "a table"}, {"summary": "a bill"}]),
+            "Before: a table; a bill;",
+        ),
+    ] {
+        context.data["session"]["earlier"] = earlier;
+        let request = request(ModelPurpose::Chat, &[]);
+        ask_with(&desk, &request, &context)
+            .await
+            .expect("an answer");
+        assert_eq!(system(&desk), expected);
+    }
 }
 
 #[tokio::test]
@@ -119,7 +144,7 @@ async fn failing_context_function_fails_the_call() {
     assert!(ask(&desk).await.is_ok());
 }
 
-/// Z-36: language, length and modality add their instructions; without settings nothing is added (Z-3).
+/// Z-36 (half: language, length and modality add their instructions), Z-3 (half: without settings nothing is added)
 #[tokio::test]
 async fn settings_add_instructions() {
     let table = [
@@ -172,7 +197,7 @@ async fn settings_add_instructions() {
     }
 }
 
-/// Z-112: tools and flows are offered by name; an unknown name is not.
+/// Z-112 (half: the description and the schema of a flow)
 #[tokio::test]
 async fn tools_and_flows_are_offered() {
     let server = server(|_| {
@@ -214,6 +239,7 @@ async fn tools_and_flows_are_offered() {
     assert_eq!(offered[0]["parameters"]["required"], json!(["s"]));
     assert_eq!(offered[1]["parameters"]["title"], "s");
     assert_eq!(offered[2]["parameters"]["type"], "object");
+    assert_eq!(offered[3]["description"], "a quote");
     assert_eq!(offered[3]["parameters"]["title"], "q");
 }
 
@@ -238,7 +264,7 @@ async fn router_and_extraction_use_the_messages_as_given() {
     assert_eq!(read.structured, Some(json!({"date": "Monday"})));
 }
 
-/// Z-135: an author's own schema decides about the structured answer and may change it.
+/// Z-135 (half: an author's own schema decides about the structured answer and may change it)
 #[tokio::test]
 async fn standard_schema_validates_the_answer() {
     let schema = "outputSchema: { '~standard': { version: 1, vendor: 'x',
@@ -265,7 +291,7 @@ async fn standard_schema_validates_the_answer() {
     );
 }
 
-/// Z-41: a text is streamed if the agent wants it and the session allows it.
+/// Z-41 (half: a text is streamed if the agent wants it and the session allows it)
 #[tokio::test]
 async fn text_is_streamed_where_nobody_has_to_see_it_first() {
     let table = [

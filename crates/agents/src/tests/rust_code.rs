@@ -87,7 +87,7 @@ fn journal(desk: &Desk, start: FlowRunStart) -> (Vec<Recorded<FlowRecord>>, Prog
     (records.collect(), said)
 }
 
-/// Z-212: a flow in Rust is rebuilt from its journal as one in TypeScript is.
+/// Z-212 (half: a flow in Rust is rebuilt from its journal as one in TypeScript is)
 #[test]
 fn flow_is_rebuilt_from_its_journal() {
     let desk = defined(demo_agent().flow(RustFlow::new("greet", 1, greet)));
@@ -107,7 +107,8 @@ fn flow_is_rebuilt_from_its_journal() {
     assert_eq!(end, ProgramStep::Returned(Value::Null));
 }
 
-/// Z-215: a run goes on with its own version as long as it is registered.
+/// A run goes on with its own version as long as it is registered.
+/// Z-215 (half: a run goes on with its own version as long as it is registered)
 #[test]
 fn runs_keep_their_version_and_new_ones_take_the_last() {
     let both = demo_agent()
@@ -123,7 +124,8 @@ fn runs_keep_their_version_and_new_ones_take_the_last() {
     assert!(desk.agents.rebuild_program(None, &journal).is_ok());
 }
 
-/// Z-215, Z-216: without its version a run is compared with the newest, and diverges where that differs.
+/// Without its version a run is compared with the newest, and diverges where that differs.
+/// Z-215 (half: without its version it is compared with the newest), Z-216 (half: a flow in Rust that differs)
 #[test]
 fn run_without_its_version_diverges_from_other_code() {
     let first = defined(demo_agent().flow(RustFlow::new("greet", 1, greet)));
@@ -170,7 +172,8 @@ fn price() -> RustTool {
     }))
 }
 
-/// Z-57, Z-58: arguments are checked, and what a tool does is recorded with its result.
+/// Arguments are checked, and what a tool does is recorded with its result.
+/// Z-57 (half: a tool in Rust), Z-58 (half: a tool in Rust)
 #[tokio::test]
 async fn tool_is_called_as_one_in_typescript() {
     let quick = demo_agent().set("maxIdempotentRetries", json!(0));
@@ -270,7 +273,7 @@ fn folder_cannot_replace_an_agent_in_rust() {
     );
 }
 
-/// Z-4, Z-5: what is wrong with an agent in Rust stops the start.
+/// Z-4 (half: an agent in Rust), Z-5 (half: an agent in Rust): what is wrong with an agent in Rust stops the start.
 #[test]
 fn agent_in_rust_that_cannot_be_used_is_refused() {
     let flow = || RustFlow::new("greet", 1, greet);

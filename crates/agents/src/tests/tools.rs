@@ -1,4 +1,4 @@
-//! Tools: arguments, hooks, kinds, timeout, retries (Z-57 … Z-59, Z-227).
+//! Tools: arguments, hooks, kinds, timeout, retries.
 
 use super::fixtures::*;
 use parking_lot::Mutex;
@@ -94,7 +94,7 @@ async fn handler_gets_arguments_and_context() {
     assert_eq!(outcome.kv, [("asked".to_owned(), Some(json!("cleaning")))]);
 }
 
-/// Z-58: codes of tools that give no result.
+/// Z-58 (half: codes of tools that give no result)
 #[tokio::test]
 async fn failures_have_the_codes_of_tool_errors() {
     let fields = format!(
@@ -143,7 +143,7 @@ async fn handler_that_spins_times_out() {
     );
 }
 
-/// Z-57: `before`, then the tool, then `after`; one session for all three.
+/// Z-57 (half: `before`, then the tool, then `after`; one session for all three)
 #[tokio::test]
 async fn hooks_run_around_every_kind_of_tool() {
     let hooks = "before: async (args, ctx) => { await ctx.session.kv.set('seen', args.n); return args.n > 1 ? { n: 1, by: 'before' } : undefined; },
@@ -192,7 +192,7 @@ async fn failing_before_keeps_the_tool_from_being_called() {
     );
 }
 
-/// Z-227: a `record` tool notes its calls and answers a fixed value; `failTimes` makes the first ones fail.
+/// Z-227 (half: a `record` tool notes its calls and answers a fixed value; `failTimes` makes the first ones fail)
 #[tokio::test]
 async fn record_tool_notes_its_calls() {
     let fields = format!(
@@ -257,7 +257,7 @@ async fn retries_are_bounded_and_only_the_last_attempt_counts() {
     }
 }
 
-/// Z-59: one POST with the effect's id as key; the same key at every attempt.
+/// Z-59 (half: one POST with the effect's id as key; the same key at every attempt)
 #[tokio::test]
 async fn http_tool_posts_with_its_key() {
     let server = server(|number| {

@@ -43,11 +43,13 @@ impl AgentsCollector {
     pub(super) fn apply(&mut self, recorded: &RecordedEvent, sensitivity: &Sensitivity) {
         match &recorded.event {
             Event::OrchestratorDecided {
+                node,
                 agent_id,
                 decision,
                 iteration,
                 ..
             } => {
+                let decision = sensitivity.visible_decision(node, decision);
                 let text = |key: &str| decision[key].as_str().map(str::to_owned);
                 let iteration = IterationView {
                     number: *iteration,

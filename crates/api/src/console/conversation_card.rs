@@ -1,6 +1,7 @@
 //! The card of a question that a conversation asks: what is proposed, the last messages, and who may answer.
 
 use super::conversation_view::transcript;
+use super::escalation_view;
 use super::shown_bytes::{ShownBytes, line};
 use crate::api::ApiState;
 use crate::problem::Problem;
@@ -67,6 +68,10 @@ pub(super) async fn conversation_card(
         denied_reason,
         decided,
         conversation: conversation(api, reader, session).await?,
+        escalation: match is_open {
+            true => escalation_view::of_question(api, reader, &data).await?,
+            false => None,
+        },
         kind: row.kind,
         data,
         ..CardView::default()

@@ -1,26 +1,23 @@
 //! The list of conversations, as a page and as a stream that updates its newest page.
 
 use super::conversation_view;
+use super::live_rows;
 use super::page::{PageError, chrome};
 use super::session::SignedIn;
 use crate::api::{ApiState, SharedState};
 use crate::paging::{cursor, parse_cursor};
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
+use crate::sse;
 use axum::extract::State;
 use axum::response::{Html, Response};
-use futures_util::stream;
-use std::time::Duration;
+use std::sync::Arc;
 use tandem_access::{Identity, Scope};
-use tandem_app::{ListingPage, SessionFilter, wait_until_stopping};
+use tandem_app::{ListingPage, SessionFilter};
 use tandem_console::{ConversationListView, conversation_list_page, conversation_rows_json};
 use tandem_record::{AgentId, SessionId};
-use tokio::sync::watch;
 
 const ROWS: usize = 50;
-/// Changes are collected for this long, so that a busy host does not redraw the table constantly.
-const DEBOUNCE: Duration = Duration::from_millis(500);
 
 /// Which conversations are listed.
 #[derive(Clone)]
@@ -86,59 +83,15 @@ pub(super) async fn live(
 ) -> Result<Response, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let guard = api.open_session_stream(reader.session())?;
-    let rows = LiveRows {
-        selection: Selection::read(&params),
-        reader: Identity::clone(&reader),
-        bell: api.app.listen_runs(),
-        stopping: api.stopping.clone(),
-        sent: String::new(),
-        stale: true,
-        api,
-    };
-    let frames = stream::unfold(rows, |mut rows| async move {
-        let chunk = rows.chunk().await?;
-        Some((chunk, rows))
+    let selection = Selection::read(&params);
+    let reader = Arc::new(Identity::clone(&reader));
+    let of = Arc::clone(&api);
+    let frames = live_rows::frames(&api, live_rows::ROWS, move || {
+        let (api, reader, selection) = (Arc::clone(&of), Arc::clone(&reader), selection.clone());
+        async move {
+            let view = view(&api, &reader, &selection, None).await.ok()?;
+            Some(conversation_rows_json(&view))
+        }
     });
     Ok(sse::response(guard, frames))
-}
-
-struct LiveRows {
-    api: SharedState,
-    reader: Identity,
-    selection: Selection,
-    bell: watch::Receiver<u64>,
-    stopping: watch::Receiver<bool>,
-    /// The rows the reader has; the same are not sent twice.
-    sent: String,
-    /// Initially true: the page was rendered before the stream started.
-    stale: bool,
-}
-
-impl LiveRows {
-    /// The next frame; `None` when the host shuts down or the store fails. The browser reconnects.
-    async fn chunk(&mut self) -> Option<String> {
-        let keep_alive = next_keep_alive();
-        loop {
-            if !self.stale {
-                tokio::select! {
-                    rung = self.bell.changed() => rung.ok()?,
-                    () = tokio::time::sleep_until(keep_alive) => {
-                        return Some(KEEP_ALIVE_FRAME.to_owned());
-                    }
-                    () = wait_until_stopping(&mut self.stopping) => return None,
-                }
-                tokio::time::sleep(DEBOUNCE).await;
-            }
-            self.bell.mark_unchanged();
-            self.stale = false;
-            let view = view(&self.api, &self.reader, &self.selection, None).await;
-            let data = conversation_rows_json(&view.ok()?);
-            if data != self.sent {
-                let mut out = String::new();
-                write_frame(&mut out, None, "rows", &data);
-                self.sent = data;
-                return Some(out);
-            }
-        }
-    }
 }

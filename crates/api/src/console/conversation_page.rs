@@ -19,9 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_app::conversation::{SessionFollower, SessionLog, SessionUpdate};
-use tandem_app::{Idempotency, SMALL_PAGE_BYTES};
-use tandem_console::{conversation_page, conversation_parts, html_json};
-use tandem_record::SessionId;
+use tandem_app::{Completion, Idempotency, SMALL_PAGE_BYTES};
+use tandem_console::{conversation_link, conversation_page, conversation_parts, html_json};
+use tandem_record::conversation::SessionEventBody as Body;
+use tandem_record::{ProxyId, SessionId};
 use tokio::time::Instant;
 
 /// Changes are collected for this long, so that a busy conversation is not redrawn with each event.
@@ -55,6 +56,25 @@ pub(super) async fn end(
     let ended = api.app.end_session(&call, session, Idempotency::none());
     ended.await?;
     Ok(Redirect::to(&back))
+}
+
+/// Stops the bridge of a conversation.
+pub(super) async fn stop_bridge(
+    State(api): State<SharedState>,
+    PathParams(proxy): PathParams<String>,
+    headers: HeaderMap,
+    posted: PostedForm,
+) -> Result<Redirect, PageError> {
+    let by = &posted.by;
+    by.require_scope(Scope::ConversationsTakeover)?;
+    let admin_token = Some(posted.field("adminToken")).filter(|token| !token.is_empty());
+    let call = console_call(by, &headers, admin_token);
+    let proxy = ProxyId::from(proxy);
+    let stopped = api.app.stop_proxy(&call, proxy, None, Idempotency::none());
+    let Completion::Done(stopped) = stopped.await? else {
+        unreachable!("a form has no idempotency key");
+    };
+    Ok(Redirect::to(&conversation_link(stopped.session.as_str())))
 }
 
 pub(super) async fn live(
@@ -112,15 +132,30 @@ impl LiveConversation {
         let mut out = String::new();
         let mut until = next_keep_alive();
         let mut has_events = false;
+        // Of an answer that is being written while the page is shown for the first time.
+        let mut written = String::new();
         loop {
             match self.follower.next(until).await.ok()? {
-                SessionUpdate::Events(events) => {
+                SessionUpdate::Events(events, _) => {
+                    let ends = |body: &Body| {
+                        matches!(body, Body::WorkFinished { .. } | Body::TurnEnded(_))
+                    };
+                    if events.iter().any(|event| ends(&event.event.body)) {
+                        written.clear();
+                    }
                     events.iter().for_each(|event| self.log.evolve(event));
                     self.drop_old_messages();
                     has_events = true;
                     until = Instant::now() + DEBOUNCE;
                 }
+                SessionUpdate::Piece(piece) if self.sent.is_empty() => {
+                    written.push_str(&piece.text);
+                }
                 SessionUpdate::Piece(piece) => {
+                    // The piece belongs below what the events before it show.
+                    if std::mem::take(&mut has_events) {
+                        self.add_state(&mut out).await?;
+                    }
                     let data = json!({"content": piece.text}).to_string();
                     write_frame(&mut out, None, "piece", &data);
                     self.is_writing = true;
@@ -139,6 +174,11 @@ impl LiveConversation {
         }
         if has_events || self.has_ended {
             self.add_state(&mut out).await?;
+        }
+        if !written.is_empty() {
+            let data = json!({"content": written}).to_string();
+            write_frame(&mut out, None, "piece", &data);
+            self.is_writing = true;
         }
         if self.has_ended {
             // Browsers ignore a message without data.

@@ -1,16 +1,21 @@
 //! View models of conversations: rows of the list, the page of one, and what the card of a question shows of it.
 
+use super::conversation_floor::floor;
+use super::escalation_view;
 use super::shown_bytes::{ShownBytes, line};
 use crate::api::ApiState;
 use crate::problem::Problem;
 use crate::routes::title;
 use tandem_access::{Identity, Scope};
-use tandem_app::conversation::SessionLog;
+use tandem_app::conversation::{DeskRight, SessionLog};
 use tandem_app::{Fault, InterruptFilter, Page};
 use tandem_console::{
-    ConversationFlow, ConversationPageView, ConversationRow, DeskQuestion, TranscriptLine,
+    ConversationFlow, ConversationPageView, ConversationRow, DeskBridge, DeskOffer, DeskQuestion,
+    TranscriptLine,
 };
-use tandem_record::conversation::{IntentStatus, LedgerMessage, MessageRole, SessionView};
+use tandem_record::conversation::{
+    IntentStatus, LedgerMessage, MessageRole, ProxyMode, SessionView,
+};
 use tandem_record::{StreamId, Timestamp};
 
 /// Messages on the page of a conversation.
@@ -27,6 +32,7 @@ fn state(session: &SessionView) -> (&'static str, &'static str) {
         Some("live_takeover") => return ("With a colleague", "held"),
         Some("pending_admin_resolution") => return ("Waits for a decision", "held"),
         Some("pending_confirm") => return ("Waits for the user", "active"),
+        Some("proxy") => return ("With a desk", "held"),
         _ => {}
     }
     let paused_on = session.flow.as_ref().map(|flow| flow.paused_on.as_deref());
@@ -76,7 +82,9 @@ pub(super) async fn page(
             .map(|(key, answer)| (line(key), shown.text(answer)))
             .collect(),
     });
+    let escalations = escalation_view::of_conversation(api, reader, &session.id).await?;
     Ok(ConversationPageView {
+        floor: floor(api, reader, session, &escalations, log, &csrf),
         session_id: session.id.to_string(),
         agent_id: session.agent_id.to_string(),
         user: line(&session.user_external_id),
@@ -87,12 +95,49 @@ pub(super) async fn page(
         ended_at: session.ended_at.map(Timestamp::rfc3339),
         waiting_since: session.hitl.pending_since.map(Timestamp::rfc3339),
         flow,
+        bridge: bridge(api, reader, session).await?,
+        escalations,
         questions: questions(api, reader, session).await?,
         transcript: transcript(session, log, SHOWN_MESSAGES, &mut shown),
         lines_omitted: u64::try_from(omitted).unwrap_or(u64::MAX),
+        can_compare: log.has_answer_of_person() && reader.require_scope(Scope::RunsCreate).is_ok(),
         can_end: reader.require_scope(Scope::RunsCancel).is_ok(),
         csrf,
     })
+}
+
+/// The bridge of the conversation.
+async fn bridge(
+    api: &ApiState,
+    reader: &Identity,
+    session: &SessionView,
+) -> Result<Option<DeskBridge>, Problem> {
+    let Some(proxy) = &session.hitl.proxy_id else {
+        return Ok(None);
+    };
+    let found = api.app.active_bridge(reader, proxy).await?;
+    Ok(found.map(|found| {
+        let bridge = found.bridge;
+        DeskBridge {
+            id: bridge.id.to_string(),
+            number: bridge.id.short().to_owned(),
+            target: match &bridge.label {
+                Some(label) => line(&format!("{label} ({})", bridge.target)),
+                None => line(&bridge.target),
+            },
+            mode: match bridge.mode {
+                ProxyMode::Mirror => "mirror".to_owned(),
+                ProxyMode::Shadow => "shadow".to_owned(),
+            },
+            started_at: bridge.started_at.rfc3339(),
+            deadline: bridge.deadline.map(Timestamp::rfc3339),
+            offer: match api.app.bridge_right(reader, &found.agent) {
+                DeskRight::None => DeskOffer::Nothing,
+                DeskRight::As(actor) => DeskOffer::As(actor),
+                DeskRight::NeedsCredential => DeskOffer::WithToken,
+            },
+        }
+    }))
 }
 
 /// Open questions of the conversation, as the inbox has them.
@@ -160,7 +205,9 @@ fn transcript_line(
     let (by, name) = match (&message.author, message.role) {
         (Some(author), _) => ("human", author.actor_id.clone()),
         (None, MessageRole::User) => ("user", "User".to_owned()),
-        (None, MessageRole::Assistant) => ("agent", session.agent_id.to_string()),
+        (None, MessageRole::Assistant | MessageRole::Note) => {
+            ("agent", session.agent_id.to_string())
+        }
     };
     let mut outbox = log.outbox.iter().rev();
     let intent = outbox.find(|intent| intent.key.as_str() == message.id);
@@ -168,6 +215,7 @@ fn transcript_line(
         IntentStatus::Sent => None,
         IntentStatus::Pending => Some("being sent"),
         IntentStatus::Failed => Some("not delivered"),
+        IntentStatus::WindowClosed => Some("not delivered: reply window closed"),
         IntentStatus::Suppressed => Some("suppressed"),
         IntentStatus::Canceled => Some("canceled"),
     });

@@ -36,10 +36,16 @@ pub(super) async fn live(
         Some(id) => {
             let question = InterruptId::new(id);
             let row = api.app.read_interrupt(&reader, &question).await?;
+            // A session decides for its flows: each of its commits may change a question of theirs.
+            let session = row
+                .question()?
+                .session_id
+                .map(|id| StreamId::of_session(&id));
+            let stream = session.unwrap_or(row.stream);
             Some(ChosenQuestion {
                 id: id.to_owned(),
-                bell: api.app.listen_stream(&row.stream),
-                stream: row.stream,
+                bell: api.app.listen_stream(&stream),
+                stream,
                 sent: None,
             })
         }

@@ -21,7 +21,8 @@ use tandem_console::{
     CardView, Decided, FollowUpQuestion, InboxRow, InboxSelection, InboxView, NextStep,
 };
 use tandem_record::{
-    DecisionPolicy, Event, InterruptId, NodeId, QuestionBody, RecordedEvent, RunId, Timestamp, Vote,
+    DecisionPolicy, Event, InterruptId, LINK_VOTER, NodeId, QuestionBody, RecordedEvent, RunId,
+    Timestamp, Vote,
 };
 use tandem_wire::v1::time::rfc3339;
 
@@ -310,7 +311,8 @@ impl OfferedActions {
     fn remove_own_vote(&mut self, votes: &[Vote], reader: &Identity) {
         let own = reader.principal.as_str();
         let theirs = |vote: &&Vote| {
-            let established = vote.claimed_by.is_none() && !vote.via_link;
+            let unnamed = vote.via_link && vote.voter == LINK_VOTER;
+            let established = vote.claimed_by.is_none() && !unnamed;
             established && (vote.voter == own || vote.delegate.as_deref() == Some(own))
         };
         if let Some(vote) = votes.iter().find(theirs) {

@@ -10,7 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use tandem_access::{AuthenticateError, Identity, RateKey, Unauthenticated};
-use tandem_app::InboxQuery;
+use tandem_app::{AppError, ForbiddenReason, InboxQuery};
 use tandem_console::login_page;
 
 pub(super) async fn show(State(api): State<SharedState>, params: Params) -> Response {
@@ -40,6 +40,11 @@ pub(super) async fn sign_in(
     let limited = api.requests.check(RateKey::credential(key), now_ms);
     limited.map_err(Problem::from)?;
     match api.keyring.authenticate(key, now).await {
+        Ok(identity) if identity.agent.is_some() => {
+            let problem = Problem::from(AppError::from(ForbiddenReason::BoundToAgent));
+            let message = "This key is good for one agent only. The console shows all of them.";
+            Ok(refused(&problem, message))
+        }
         Ok(identity) => {
             let key_id = identity.key_id.clone();
             let response = opened(&api, identity).await;

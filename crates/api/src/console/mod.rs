@@ -5,16 +5,21 @@
 mod agents_view;
 mod assets;
 mod compare;
+mod compared_answers;
 mod conversation_card;
+mod conversation_floor;
 mod conversation_list;
 mod conversation_page;
 mod conversation_view;
+mod escalation_list;
+mod escalation_view;
 mod fork;
 mod history;
 mod inbox;
 mod inbox_answer;
 mod inbox_live;
 mod inbox_view;
+mod live_rows;
 mod login;
 mod page;
 mod people_view;
@@ -23,6 +28,9 @@ mod run_live;
 mod run_page;
 mod run_tree_view;
 mod run_view;
+mod schedule_list;
+mod schedule_page;
+mod schedule_view;
 mod session;
 mod shown_bytes;
 mod webhooks;
@@ -67,6 +75,47 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route(
             "/console/conversations/{sessionId}/end",
             post(conversation_page::end),
+        )
+        .route(
+            "/console/conversations/{sessionId}/takeover",
+            post(conversation_floor::take_over),
+        )
+        .route(
+            "/console/conversations/{sessionId}/takeover/messages",
+            post(conversation_floor::write),
+        )
+        .route(
+            "/console/conversations/{sessionId}/handback",
+            post(conversation_floor::hand_back),
+        )
+        .route(
+            "/console/conversations/{sessionId}/compare-answers",
+            post(compared_answers::compare),
+        )
+        .route(
+            "/console/proxies/{proxyId}/stop",
+            post(conversation_page::stop_bridge),
+        )
+        .route("/console/escalations", get(escalation_list::show))
+        .route("/console/escalations/live", get(escalation_list::live))
+        .route(
+            "/console/escalations/{escalationId}",
+            post(escalation_list::act),
+        )
+        .route("/console/schedules", get(schedule_list::show))
+        .route("/console/schedules/live", get(schedule_list::live))
+        .route("/console/schedules/{scheduleId}", get(schedule_page::show))
+        .route(
+            "/console/schedules/{scheduleId}/live",
+            get(schedule_page::live),
+        )
+        .route(
+            "/console/schedules/{scheduleId}/{action}",
+            post(schedule_page::act),
+        )
+        .route(
+            "/console/schedule-runs/{scheduleRunId}",
+            get(schedule_page::run),
         )
         .route("/console/runs", get(run_list::show))
         .route("/console/runs/live", get(run_list::live))

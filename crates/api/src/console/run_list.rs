@@ -1,5 +1,6 @@
 //! The run list, as a page and as a stream that updates its newest page.
 
+use super::live_rows;
 use super::page::{PageError, chrome};
 use super::session::SignedIn;
 use crate::api::{ApiState, SharedState};
@@ -7,21 +8,17 @@ use crate::paging::cursor;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::routes::run_cursor;
-use crate::sse::{self, KEEP_ALIVE_FRAME, next_keep_alive, write_frame};
+use crate::sse;
 use axum::extract::State;
 use axum::response::{Html, Response};
-use futures_util::stream;
-use std::time::Duration;
+use std::sync::Arc;
 use tandem_access::{Identity, Scope};
-use tandem_app::{AppError, Page, RunFilter, RunPosition, RunRow, wait_until_stopping};
+use tandem_app::{AppError, Page, RunFilter, RunPosition, RunRow};
 use tandem_console::{RunListFilter, RunListRow, RunListView, rows_json, run_list_page};
 use tandem_record::{RunStatus, WorkflowId};
 use tandem_wire::v1::time::rfc3339;
-use tokio::sync::watch;
 
 const ROWS: usize = 50;
-/// Changes are collected for this long, so that a busy host does not redraw the table constantly.
-const DEBOUNCE: Duration = Duration::from_millis(500);
 
 pub(super) async fn show(
     State(api): State<SharedState>,
@@ -94,62 +91,15 @@ pub(super) async fn live(
 ) -> Result<Response, PageError> {
     reader.require_scope(Scope::RunsRead)?;
     let guard = api.open_session_stream(reader.session())?;
-    let rows = LiveRows {
-        filter: filter(&params)?,
-        reader: Identity::clone(&reader),
-        bell: api.app.listen_runs(),
-        stopping: api.stopping.clone(),
-        sent: String::new(),
-        stale: true,
-        api,
-    };
-    let frames = stream::unfold(rows, |mut rows| async move {
-        let chunk = rows.chunk().await?;
-        Some((chunk, rows))
+    let filter = filter(&params)?;
+    let reader = Arc::new(Identity::clone(&reader));
+    let of = Arc::clone(&api);
+    let frames = live_rows::frames(&api, live_rows::ROWS, move || {
+        let (api, reader, filter) = (Arc::clone(&of), Arc::clone(&reader), filter.clone());
+        async move {
+            let rows = view(&api, &reader, filter, None).await.ok()?;
+            Some(rows_json(&rows))
+        }
     });
     Ok(sse::response(guard, frames))
-}
-
-struct LiveRows {
-    api: SharedState,
-    reader: Identity,
-    filter: RunListFilter,
-    bell: watch::Receiver<u64>,
-    stopping: watch::Receiver<bool>,
-    /// The rows the reader has; the same are not sent twice.
-    sent: String,
-    /// Something may have changed since the reader's rows were read; true at first, because the
-    /// page was rendered before the stream began.
-    stale: bool,
-}
-
-impl LiveRows {
-    /// The next bytes; `None` when the host goes down or the store is in trouble. The browser comes
-    /// back by itself.
-    async fn chunk(&mut self) -> Option<String> {
-        let keep_alive = next_keep_alive();
-        loop {
-            if !self.stale {
-                tokio::select! {
-                    rung = self.bell.changed() => rung.ok()?,
-                    () = tokio::time::sleep_until(keep_alive) => {
-                        return Some(KEEP_ALIVE_FRAME.to_owned());
-                    }
-                    () = wait_until_stopping(&mut self.stopping) => return None,
-                }
-                tokio::time::sleep(DEBOUNCE).await;
-            }
-            self.bell.mark_unchanged();
-            self.stale = false;
-            let rows = view(&self.api, &self.reader, self.filter.clone(), None).await;
-            let data = rows_json(&rows.ok()?);
-            // The bell rings for runs of every tenant; a frame for them would tell of their activity.
-            if data != self.sent {
-                let mut out = String::new();
-                write_frame(&mut out, None, "rows", &data);
-                self.sent = data;
-                return Some(out);
-            }
-        }
-    }
 }

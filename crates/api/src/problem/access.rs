@@ -80,6 +80,9 @@ impl From<ForbiddenReason> for Problem {
                     "The audit log is shown to keys that are bound to no workspace."
                 }
             }),
+            ForbiddenReason::BoundToAgent => Self::forbidden(
+                "The key is good for the conversations of one agent only, and this is none of them.",
+            ),
             ForbiddenReason::WorkflowOfTenant => {
                 Self::forbidden("The workflow belongs to the whole tenant, not to this workspace.")
             }
@@ -103,6 +106,9 @@ impl From<KeyChangeDenied> for Problem {
             KeyChangeDenied::Workspace => Self::forbidden(
                 "This key is bound to a workspace, and that key is not bound to it.",
             ),
+            KeyChangeDenied::Agent => {
+                Self::forbidden("This key is good for one agent only, and that key is not.")
+            }
             KeyChangeDenied::LiveKey => {
                 Self::forbidden("A test key can only make, rotate and revoke test keys.")
             }

@@ -4,7 +4,7 @@ use super::Problem;
 use super::translate::to_message;
 use axum::http::StatusCode;
 use serde_json::json;
-use tandem_app::{AuthzDenial, SessionRefusal};
+use tandem_app::{AuthzDenial, ScheduleRefusal, SessionRefusal};
 use tandem_record::EscalationId;
 
 impl Problem {
@@ -64,10 +64,20 @@ impl From<SessionRefusal> for Problem {
                 let ids: Vec<&str> = ids.iter().map(EscalationId::as_str).collect();
                 conflict("conflict").with("escalationIds", json!(ids))
             }
+            SessionRefusal::EscalationElsewhere => conflict("conflict"),
             SessionRefusal::AlreadyResolved(closed) => conflict("interrupt_already_resolved")
                 .with("decidedBy", closed.decided_by)
                 .with("decidedAt", closed.decided_at.map(|at| at.rfc3339()))
                 .with("outcome", closed.outcome),
+            SessionRefusal::EscalationClaimed(holder) => conflict("escalation_claimed")
+                .with("assignee", holder.assignee)
+                .with("claimedAt", holder.claimed_at.map(|at| at.rfc3339())),
+            SessionRefusal::TakeoverActive { holder } => {
+                conflict("takeover_active").with("holder", holder)
+            }
+            SessionRefusal::NoTakeover => conflict("takeover_not_active"),
+            SessionRefusal::TakeoverUnavailable => conflict("takeover_unavailable"),
+            SessionRefusal::AgentUnavailable => conflict("agent_unavailable"),
             SessionRefusal::UnknownFlow(_) => Self::not_found("flow"),
             SessionRefusal::InvalidInput(why) => Self::invalid("/input", why),
             SessionRefusal::FlowActive => conflict("flow_active"),
@@ -76,9 +86,28 @@ impl From<SessionRefusal> for Problem {
             SessionRefusal::Overloaded => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
             }
+            SessionRefusal::DecisionTooLarge { .. } => Self::invalid("/actionData", message),
             SessionRefusal::NotAnApprover => Self::forbidden(message),
             SessionRefusal::DraftNotFound => Self::not_found("held text"),
             SessionRefusal::QuestionClosed => conflict("interrupt_already_resolved"),
+            SessionRefusal::ProxyStopped => conflict("proxy_stopped"),
+            SessionRefusal::ProxyFull => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+            }
+        }
+    }
+}
+
+impl From<ScheduleRefusal> for Problem {
+    fn from(refusal: ScheduleRefusal) -> Self {
+        let message = to_message(&refusal);
+        let conflict = |code| Self::new(StatusCode::CONFLICT, code, message.clone());
+        match refusal {
+            ScheduleRefusal::Unknown => Self::not_found("schedule"),
+            ScheduleRefusal::VersionConflict { version } => {
+                conflict("version_conflict").with("version", version)
+            }
+            ScheduleRefusal::Canceled => conflict("conflict"),
         }
     }
 }

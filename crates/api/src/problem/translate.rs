@@ -151,6 +151,7 @@ impl From<Refusal> for Problem {
                 let by = closed.decided_by();
                 Self::already_resolved(&closed.outcome, by, closed.at)
             }
+            Refusal::NotAnswerable { .. } => Self::not_answerable(),
             Refusal::InterruptGone => Self::new(StatusCode::GONE, "interrupt_gone", message),
             Refusal::RunEnded { status } => Self::wrong_state(message, status, None),
             Refusal::TooManyEvents { limit } => {
@@ -202,6 +203,10 @@ impl From<AppError> for Problem {
             AppError::AgentInvalid => Self::agent_invalid(),
             AppError::AdminDenied(denial) => Self::admin_denied(denial),
             AppError::SessionRefused(refusal) => refusal.into(),
+            AppError::ScheduleRefused(refusal) => refusal.into(),
+            AppError::InvalidSignature => Self::forbidden(
+                "The request is not signed with the secret of the transport, or is too old.",
+            ),
             AppError::NotAnswerable => Self::not_answerable(),
             AppError::FlowRun => Self::flow_run(),
             AppError::Fault(fault) => fault.into(),
@@ -226,7 +231,12 @@ impl From<ResourceKind> for Problem {
             | ResourceKind::Agent
             | ResourceKind::Session
             | ResourceKind::ChatUser
-            | ResourceKind::Escalation => Self::not_found(kind.as_str()),
+            | ResourceKind::Escalation
+            | ResourceKind::Proxy
+            | ResourceKind::Transport
+            | ResourceKind::Media
+            | ResourceKind::Schedule
+            | ResourceKind::ScheduleRun => Self::not_found(kind.as_str()),
         }
     }
 }
@@ -305,6 +315,7 @@ impl From<KeyError> for Problem {
         match error {
             KeyError::IdempotencyKeyUsed => Self::key_in_flight(),
             KeyError::NotFound => Self::not_found("key"),
+            KeyError::MakerRevoked => Unauthenticated::Revoked.into(),
             KeyError::Inactive => Self::new(StatusCode::CONFLICT, "conflict", to_message(&error)),
             KeyError::AlreadyExpired => Self::invalid("/expiresAt", "is in the past"),
             KeyError::InvalidName => Self::invalid("/workspace", "must have 1 to 256 characters"),
@@ -334,6 +345,11 @@ impl Problem {
             Denial::NotDelegated => (
                 "forbidden",
                 "No current delegation lets you act for that principal.",
+            ),
+            Denial::OtherVoter => (
+                "forbidden",
+                "The key or link is that of one principal, which votes for itself only. To act for somebody else, \
+                 name them as actingFor; they must have delegated to you.",
             ),
         };
         let problem = Self::new(StatusCode::FORBIDDEN, code, message).with("reason", why.as_str());

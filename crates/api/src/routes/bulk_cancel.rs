@@ -1,5 +1,6 @@
 //! `POST /v1/runs:bulk-cancel`.
 
+use super::conversation::admin_call;
 use crate::api::SharedState;
 use crate::body::present;
 use crate::caller::{Caller, RunsCancel};
@@ -7,6 +8,7 @@ use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::problem::Problem;
 use crate::response::ApiResponse;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,18 +33,25 @@ pub(super) struct BulkCancelRequest {
 pub(super) async fn bulk_cancel(
     State(api): State<SharedState>,
     caller: Caller<RunsCancel>,
+    headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let requested: BulkCancelRequest = request.json()?;
+    let runs: Vec<RunId> = requested.run_ids.into_iter().map(RunId::from).collect();
+    // Whether a flow may be cancelled depends on the admin who asks.
+    let begun = match runs.iter().any(RunId::is_flow_run) {
+        true => request.begin_for_admin(&api, &caller, &headers).await?,
+        false => request.begin(&api, &caller).await?,
+    };
+    let ticket = match begun {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    let requested: BulkCancelRequest = request.json()?;
-    let runs = requested.run_ids.into_iter().map(RunId::from).collect();
+    let call = admin_call(&caller, &headers);
     let render = |results: &Vec<_>| render_results(results);
     respond(ticket, render, |idempotency| {
         let reason = requested.reason;
-        api.app.cancel_runs(&caller, runs, reason, idempotency)
+        api.app.cancel_runs(&call, runs, reason, idempotency)
     })
     .await
 }

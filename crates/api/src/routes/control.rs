@@ -50,12 +50,17 @@ pub(super) async fn cancel(
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
+    let run = RunId::from(run);
+    // Whether a flow may be cancelled depends on the admin who asks.
+    let begun = match run.is_flow_run() {
+        true => request.begin_for_admin(&api, &caller, &headers).await?,
+        false => request.begin(&api, &caller).await?,
+    };
+    let ticket = match begun {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let ReasonRequest { reason } = request.optional_json()?;
-    let run = RunId::from(run);
     if run.is_flow_run() {
         let call = admin_call(&caller, &headers);
         return respond(ticket, render_cancelled, |idempotency| {

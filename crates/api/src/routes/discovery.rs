@@ -1,7 +1,8 @@
 //! `GET /.well-known/openwop`: the capabilities of this host, generated from the configuration.
 //!
 //! Capabilities are public: every key sees what an anonymous caller sees, and additionally its
-//! tenant and scopes. An invalid credential is refused.
+//! tenant and its scopes that some route takes. It is not held to the rate of its key, since it may leave the key
+//! out. An invalid credential is refused.
 
 use super::ancestry::vendor_kinds_url;
 use crate::api::{ApiState, SharedState};
@@ -13,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tandem_access::TEST_PREFIX;
+use tandem_access::{Scope, ScopeSet, TEST_PREFIX};
 use tandem_app::{CHECKPOINT_ENTRIES, CHECKPOINT_SECONDS};
 use tandem_record::{DrainPolicy, ForkMode};
 use tandem_wire::v1::capabilities::{
@@ -50,10 +51,12 @@ pub(super) async fn discover(
     let (parts, _) = request.into_parts();
     let mut document = document(&api);
     let cache = if parts.headers.contains_key(header::AUTHORIZATION) {
-        let identity = caller::authenticate(&parts, &api).await?;
+        let identity = caller::look_up(&parts, &api).await?;
+        let served = |scope: &Scope| api.test_seams || *scope != Scope::Test;
+        let scopes: ScopeSet = identity.scopes.iter().filter(served).collect();
         let mut caller = json!({
             "tenant": identity.tenant,
-            "scopes": identity.scopes.to_stored(),
+            "scopes": scopes.to_stored(),
         });
         if let Some(workspace) = &identity.workspace {
             caller["workspace"] = json!(workspace);
@@ -119,6 +122,7 @@ fn document(api: &ApiState) -> Value {
         max_attempts: tandem_app::MAX_ATTEMPTS,
         budget_multiplier: tandem_app::BUDGET_MULTIPLIER,
     });
+    let asks_models = api.app.has_conformance_types() || providers.advertised().next().is_some();
     let tools = !api.app.tools().is_empty();
     let of_use = |type_id: &&str| {
         let asks = tandem_app::MODEL_NODE_TYPES.contains(type_id);
@@ -165,7 +169,10 @@ fn document(api: &ApiState) -> Value {
         test_seams: api.test_seams,
         mock_agent: api.app.has_conformance_types(),
         testing: TestingCapabilities {
-            mock_providers: &tandem_app::MOCK_PROVIDERS,
+            mock_providers: match asks_models {
+                true => &tandem_app::MOCK_PROVIDERS,
+                false => &[],
+            },
             test_key_prefix: TEST_PREFIX,
         },
         memory_entry_bytes: Some(tandem_app::MAX_ENTRY_BYTES),

@@ -178,9 +178,9 @@ fn item(row: &InterruptRow, now: Timestamp) -> Result<Value, Fault> {
         "data": data,
         "digest": question.digest,
         "createdAt": rfc3339(row.created_at),
-        "actions": match expired_at {
-            Some(_) => json!([]),
-            None => actions(&row.kind, data),
+        "actions": match status {
+            "open" => actions(&row.kind, data),
+            _ => json!([]),
         },
     });
     if let Some(deadline) = row.deadline {

@@ -6,6 +6,7 @@
 use crate::api::SharedState;
 use crate::caller::{Caller, Keys};
 use crate::mutation::{IdempotencyCheck, Mutation, respond, respond_storing};
+use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -14,7 +15,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tandem_access::{Identity, KeyRecord};
+use tandem_access::{Identity, KeyRecord, MadeKeys, RevokedKeys, Scope};
 use tandem_app::{CreateKey, IssuedKey};
 use tandem_wire::v1::time::rfc3339;
 use utoipa::ToSchema;
@@ -40,6 +41,9 @@ pub(super) struct KeyRequest {
     tenant: Option<String>,
     #[serde(default)]
     workspace: Option<String>,
+    /// The only agent it is good for: it reads and writes the conversations of that agent and nothing else.
+    #[serde(default)]
+    agent: Option<String>,
     /// RFC 3339, not after the expiry of the caller's key. When left out: that expiry, or never.
     #[serde(default)]
     expires_at: Option<String>,
@@ -74,6 +78,14 @@ pub(super) async fn create(
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
     let requested: KeyRequest = request.json()?;
+    let test_scope = requested
+        .scopes
+        .iter()
+        .position(|s| s == Scope::Test.as_str());
+    if let Some(at) = test_scope.filter(|_| !api.test_seams) {
+        let message = "is served with --test-seams only";
+        return Err(Problem::invalid(&format!("/scopes/{at}"), message));
+    }
     let requested = CreateKey {
         name: requested.name,
         scopes: requested.scopes,
@@ -81,6 +93,7 @@ pub(super) async fn create(
         principal: requested.principal,
         tenant: requested.tenant,
         workspace: requested.workspace,
+        agent: requested.agent,
         expires_at: requested.expires_at,
         test: requested.test,
     };
@@ -118,26 +131,42 @@ pub(super) async fn read(
 
 #[utoipa::path(
     delete, path = "/v1/host/tandem/keys/{keyId}", tag = "keys", operation_id = "revokeKey",
-    params(("keyId" = String, Path)),
+    params(("keyId" = String, Path), ("made" = Option<String>, Query, description = "keep or revoke")),
     description = "Keys that hold a scope the caller lacks, or are of another workspace, are out of reach. The \
-                   tenant's first key is revoked only by another key of the same principal.",
-    responses((status = 204, description = "Revoked; sessions opened with it have ended"))
+                   tenant's first key is revoked only by another key of the same principal. Keys that it made \
+                   are revoked with it, and those that they made, unless a rotated key takes its place; \
+                   made=keep and made=revoke decide otherwise.",
+    responses((status = 200, description = "Revoked; sessions opened with it have ended. alsoRevoked: keys \
+                                            that ended with it; kept: keys it made that stay", body = Value))
 )]
 pub(super) async fn revoke(
     State(api): State<SharedState>,
     caller: Caller<Keys>,
     PathParams(key): PathParams<String>,
+    params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let ticket = match request.begin(&api, &caller).await? {
         IdempotencyCheck::New(ticket) => ticket,
         IdempotencyCheck::Replay(response) => return Ok(response),
     };
-    respond(
-        ticket,
-        |(): &()| ApiResponse::no_content(),
-        |idempotency| api.app.revoke_key(&caller, &key, idempotency),
-    )
+    let made = match params.get("made") {
+        None => MadeKeys::FollowSuccessor,
+        Some("keep") => MadeKeys::Keep,
+        Some("revoke") => MadeKeys::Revoke,
+        Some(_) => return Err(Problem::invalid("made", "must be keep or revoke")),
+    };
+    let id = key.clone();
+    let render = move |revoked: &RevokedKeys| {
+        ApiResponse::ok(json!({
+            "keyId": id,
+            "alsoRevoked": revoked.also,
+            "kept": revoked.kept,
+        }))
+    };
+    respond(ticket, render, |idempotency| {
+        api.app.revoke_key(&caller, &key, made, idempotency)
+    })
     .await
 }
 
@@ -188,6 +217,7 @@ fn to_json(record: &KeyRecord) -> Value {
         "name": record.name,
         "tenant": record.tenant,
         "workspace": record.workspace,
+        "agent": record.agent,
         "principal": record.principal,
         "scopes": record.scopes,
         "roles": record.roles,
@@ -195,5 +225,7 @@ fn to_json(record: &KeyRecord) -> Value {
         "createdAt": rfc3339(record.created_at),
         "expiresAt": record.expires_at.map(rfc3339),
         "revokedAt": record.revoked_at.map(rfc3339),
+        "madeBy": record.made_by,
+        "rotates": record.rotates,
     })
 }

@@ -41,7 +41,7 @@ use crate::web_chat;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use conversation::console_call;
+pub(crate) use conversation::{assignment, compared_lines, console_call, schedule_status};
 pub(crate) use diff::ProjectedRun;
 pub(crate) use fallback::{no_method, no_route};
 pub(crate) use fork::ForkRunRequest;

@@ -4,11 +4,10 @@ use crate::api::{ApiState, SharedState};
 use crate::caller::{Caller, RunsRead};
 use crate::path_params::PathParams;
 use crate::problem::Problem;
-use axum::Json;
 use axum::extract::State;
-use serde_json::Value;
+use axum::response::Response;
 use tandem_access::Identity;
-use tandem_app::{AppError, ObservedRun};
+use tandem_app::{AppError, ObservedRun, in_place};
 use tandem_record::RunId;
 use tandem_wire::project::{self, Reader, SignedLink, SnapshotExtras};
 
@@ -21,13 +20,21 @@ pub(super) async fn read_run(
     State(api): State<SharedState>,
     caller: Caller<RunsRead>,
     PathParams(run): PathParams<String>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
+    let run = RunId::from(run);
     // A state can be large, and the view, its values and their text are copies of it.
-    let _build = api.pages.begin_build(&caller.tenant).await?;
-    let observed = api.app.observe_run(&caller, &RunId::from(run)).await?;
-    let extras = snapshot_extras(&api, &caller, &observed).await?;
-    let reader = Reader::v1(&observed.sensitivity);
-    Ok(Json(project::snapshot(&observed.view, &extras, reader)))
+    let build = || snapshot(&api, &caller, &run);
+    api.pages.respond(&caller.tenant, build).await
+}
+
+async fn snapshot(api: &ApiState, caller: &Identity, run: &RunId) -> Result<Vec<u8>, Problem> {
+    let observed = api.app.observe_run(caller, run).await?;
+    let extras = snapshot_extras(api, caller, &observed).await?;
+    Ok(in_place(observed.bytes, || {
+        let reader = Reader::v1(&observed.sensitivity);
+        let shown = project::snapshot(&observed.view, &extras, reader);
+        serde_json::to_vec(&shown).expect("a JSON value can be written")
+    }))
 }
 
 /// Snapshot data that is not in the run's own log: the status of its open children, and a link to the

@@ -18,7 +18,7 @@ const EMBED_SCRIPT: &str = "embed.js";
 
 /// Everything the page needs comes from this host. Sites that may show it in a frame are added.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-                      connect-src 'self'; form-action 'none'; base-uri 'none'; \
+                      connect-src 'self'; media-src blob:; form-action 'none'; base-uri 'none'; \
                       frame-ancestors 'self'";
 
 /// The page of an agent's chat. It holds nothing of a conversation: that comes over the channel.

@@ -3,7 +3,7 @@
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes};
 use serde::Deserialize;
 use tandem_app::conversation::VisitorCursor;
-use tandem_record::{Seq, SessionId};
+use tandem_record::{MediaId, Seq, SessionId};
 
 /// One frame of a client.
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,20 @@ pub(super) enum ClientFrame {
         body: String,
         #[serde(default)]
         message_id: Option<String>,
+        /// A recording or file.
+        #[serde(default)]
+        media: Option<ClientMedia>,
     },
+    /// Asks for the bytes of a recording of the conversation.
+    GetMedia { id: MediaId },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientMedia {
+    pub(super) content_type: String,
+    /// In base64.
+    pub(super) data: String,
 }
 
 impl ClientFrame {

@@ -9,11 +9,13 @@ use super::protocol::{ClientFrame, Closing, cursor};
 use crate::api::SharedState;
 use crate::problem::Problem;
 use axum::extract::ws::{Message, WebSocket};
+use serde_json::json;
 use std::time::Duration;
 use tandem_app::SMALL_PAGE_BYTES;
 use tandem_app::conversation::{
     DeliveryStatus, Visitor, VisitorCursor, VisitorFollower, VisitorMessage, VisitorUpdate, WebChat,
 };
+use tandem_record::MediaId;
 use tandem_wire::conversation::{UiAckStatus, UiFrame, UiProjection, UiReader};
 use tokio::time::{Instant, timeout};
 
@@ -135,7 +137,9 @@ impl VisitorConnection<'_> {
                         return Some(Closing::Policy("too many frames"));
                     }
                     let answer = self.handle(&text).await;
-                    send(socket, &answer).await?;
+                    if let Some(closing) = self.send_all(socket, &[answer], false).await? {
+                        return Some(closing);
+                    }
                 }
                 update = self.follower.next(Instant::now() + PING_INTERVAL) => match update {
                     Ok(VisitorUpdate::Draining) => return Some(Closing::GoingAway),
@@ -169,17 +173,25 @@ impl VisitorConnection<'_> {
     }
 
     async fn handle(&self, text: &str) -> UiFrame {
-        let Some(ClientFrame::InboundMessage { body, message_id }) = ClientFrame::parse(text)
-        else {
-            return UiFrame::Error {
-                code: "validation_error",
-                message: "This frame is not known here.".to_owned(),
-            };
+        let (body, message_id, media) = match ClientFrame::parse(text) {
+            Some(ClientFrame::InboundMessage {
+                body,
+                message_id,
+                media,
+            }) => (body, message_id, media),
+            Some(ClientFrame::GetMedia { id }) => return self.media(id).await,
+            Some(ClientFrame::Connect { .. }) | None => {
+                return UiFrame::Error {
+                    code: "validation_error",
+                    message: "This frame is not known here.".to_owned(),
+                };
+            }
         };
         let message_id = message_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         let message = VisitorMessage {
             message_id: message_id.clone(),
             body,
+            media: media.map(|m| json!({"contentType": m.content_type, "data": m.data})),
         };
         let delivered = self.api.app.deliver_visitor_message(&self.visitor, message);
         match delivered.await {
@@ -208,18 +220,63 @@ impl VisitorConnection<'_> {
         }
     }
 
+    /// The bytes of a recording of the session that the client is shown.
+    async fn media(&self, id: MediaId) -> UiFrame {
+        let found = match self.follower.session() {
+            Some(session) => {
+                let app = &self.api.app;
+                app.read_visitor_media(&self.visitor, session, &id).await
+            }
+            None => Ok(None),
+        };
+        match found {
+            Ok(Some(content)) => UiFrame::Media {
+                id,
+                data: content.to_base64(),
+                content_type: content.content_type,
+            },
+            Ok(None) => UiFrame::Error {
+                code: "not_found",
+                message: "This recording is not kept.".to_owned(),
+            },
+            Err(fault) => {
+                tracing::warn!(cause = %fault, "a recording cannot be read");
+                UiFrame::Error {
+                    code: "internal_error",
+                    message: "This recording cannot be read now.".to_owned(),
+                }
+            }
+        }
+    }
+
     /// Sends what an update shows. `None` when the client is gone.
     async fn show(
         &mut self,
         socket: &mut WebSocket,
         update: VisitorUpdate,
     ) -> Option<Option<Closing>> {
+        // Held until the connection took all of it.
+        let page_room = match &update {
+            VisitorUpdate::Events(_, room) => room.clone(),
+            _ => None,
+        };
         let frames = self.frames(update);
+        let closing = self.send_all(socket, &frames, page_room.is_some()).await;
+        drop(page_room);
+        closing
+    }
+
+    /// Sends frames; large ones are counted unless their page is.
+    async fn send_all(
+        &self,
+        socket: &mut WebSocket,
+        frames: &[UiFrame],
+        is_counted: bool,
+    ) -> Option<Option<Closing>> {
         let texts: Vec<String> = frames.iter().map(text_of).collect();
         let bytes: usize = texts.iter().map(String::len).sum();
-        // Held until the connection took all of it.
         let mut room = None;
-        if bytes > SMALL_PAGE_BYTES {
+        if bytes > SMALL_PAGE_BYTES && !is_counted {
             room = self.api.pages.try_hold(&self.chat.owner().tenant, bytes);
             if room.is_none() {
                 return Some(Some(Closing::TryAgainLater));
@@ -251,7 +308,7 @@ impl VisitorConnection<'_> {
                     shortened: is_shortened,
                 }]
             }
-            VisitorUpdate::Events(events) => {
+            VisitorUpdate::Events(events, _) => {
                 let Some(projection) = &mut self.projection else {
                     return Vec::new();
                 };

@@ -4,21 +4,27 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use tandem_engine::agent::{AgentSpec, LoadedFlow};
 use tandem_engine::session::{ProgramStep, Resume};
 use tandem_record::conversation::{
     AgentStatus, AgentSummary, ChatAnswer, CodeCall, CodeError, CodeOutcome, FlowFailure,
-    FlowRecord, FlowRunStart, SendRequest,
+    FlowRecord, FlowRunStart, ProviderCircuitChange,
 };
-use tandem_record::{AgentId, EffectId, Object, Recorded, Timestamp};
+use tandem_record::{AgentId, EffectId, Object, Owner, Recorded, TenantId, Timestamp};
 use tandem_runtime::conversation::{
-    AgentHost, CallContext, ChatModelRequest, Conversations, FlowProgram, RebuildError, SendError,
+    AgentHost, CallContext, ChatModelRequest, Conversations, FlowProgram, LifeSign, MediaContent,
+    OutgoingMessage, OwnAccountMessage, RebuildError, SendError, TakenMessage, TransportDelivery,
+    TransportRefusal, TransportRequest,
 };
 use tokio::sync::Notify;
 
-/// The agents `open` and `strict`, which are on the web, and `closed`, which is not.
+/// The agents `open` and `strict`, which are on the web, and `closed` and `narrow`, which are not. `narrow` takes few
+/// messages, runs its flows again after every turn, and knows one admin by the token `t`. `staffed` has a desk: `ana-token`
+/// and `ben-token` may decide, `eva-token` may not, and a claim stops the time.
+/// Keys with the role `planner` manage the schedules of `planned`.
+/// `relayed` passes messages on to the chat `desk` while a person has them.
 pub(crate) struct ChatAgents {
     agents: BTreeMap<&'static str, Arc<AgentSpec>>,
     switches: Arc<Switches>,
@@ -31,7 +37,18 @@ pub(crate) struct Switches {
     pub(crate) answers: Notify,
     /// The file of `open` says no more that it is on the web.
     pub(crate) is_closed: AtomicBool,
+    /// The code of flows does something else when it is run again.
+    pub(crate) is_nondeterministic: AtomicBool,
+    /// What becomes of circuits during the next model call.
+    pub(crate) circuits: Mutex<Vec<ProviderCircuitChange>>,
+    /// No text can be sent.
+    pub(crate) refuses_texts: AtomicBool,
+    /// When a text was refused.
+    pub(crate) refused_at: Mutex<Vec<Timestamp>>,
 }
+
+/// An answer with a key of somebody, as a model streams it.
+const LEAK: [&str; 5] = ["it is sk-", "abcdefgh", "ijklmnop", "qrstuv", " now"];
 
 /// Tries to leave the place it is shown in.
 pub(crate) const HOSTILE: &str = "<img src=x onerror=alert(1)></script>\"'";
@@ -58,6 +75,7 @@ impl ChatAgents {
             "beforeLLM": {"$fn": true},
             "adminAuth": {"builtin": "keys"},
             "rateLimitPerUserPerMinute": 30,
+            "speech": {"provider": "scripted"},
         });
         let with = |fields: Value| {
             let mut config = base.clone();
@@ -70,7 +88,57 @@ impl ChatAgents {
         let tight = json!({"maxConnections": 2, "stateKeys": ["shown"]});
         let tokens = json!({"tokens": [], "roles": {}});
         let strict = with(json!({"transports": {"web": tight}, "adminAuth": tokens}));
+        let token = json!({"hash": "sha256:e3b98a4da31a127d4bde6e43033f66ba274cab0eb7eb1c70ec41402bf6273dd8",
+            "actorId": "ana", "role": "boss"});
+        let auth = json!({"tokens": [token], "roles": {"boss": ["audit.view", "flow.manage"]}});
+        let narrow = with(
+            json!({"rateLimitPerUserPerMinute": 2, "maxInboundConcurrency": 1,
+            "strict": true, "adminAuth": auth}),
+        );
+        let person = |hash: &str, actor: &str, role: &str| json!({"hash": format!("sha256:{hash}"), "actorId": actor, "role": role});
+        let people = json!([
+            person(
+                "fdb19af2cd8f3f7de8c00cbdd4c4838366cbe4fa2e7ae38ba7f5847e75ad4bb5",
+                "ana",
+                "boss"
+            ),
+            person(
+                "096835dcf70a20417cf2111f4634cbb41be9a56a0e9be1a68a597d92e460e3c0",
+                "ben",
+                "boss"
+            ),
+            person(
+                "3c8c11b549da3334dcdf59597c1df511b22d220c8efc4a64157d30cb287e31ab",
+                "eva",
+                "guest"
+            ),
+        ]);
+        let rights = json!({"boss": ["hitl.escalation.view", "hitl.escalation.resolve",
+                "hitl.takeover.start", "hitl.takeover.end", "hitl.takeover.message",
+                "schedule.manage"],
+            "guest": ["hitl.escalation.view"]});
+        let staffed = with(json!({
+            "adminAuth": {"tokens": people.clone(), "roles": rights.clone()},
+            "model": {"provider": "scripted", "script": {"answers": []}},
+            "hitl": {"humanKeyword": "human",
+                "escalationDefaults": {"queue": "front", "claimStopsTimeout": true}},
+        }));
+        let desk = |address: &str, actor: &str, role: &str| json!({"transport": "loopback", "address": address, "actorId": actor, "role": role});
+        let chat = [desk("desk", "ana", "boss"), desk("guest", "eva", "guest")];
+        let relayed = with(json!({
+            "adminAuth": {"tokens": people, "chat": chat, "roles": rights},
+            "model": {"provider": "scripted", "script": {"answers": []}},
+            "hitl": {"takeover": {"adapter": "front", "onExternalReply": true},
+                "targets": {"front": {"transport": "loopback", "address": "desk"}}},
+        }));
+        let planned = with(json!({
+            "adminAuth": {"builtin": "keys", "roles": {"planner": ["schedule.manage"]}},
+        }));
         let agents = [
+            ("planned", spec("planned", planned)),
+            ("relayed", spec("relayed", relayed)),
+            ("staffed", spec("staffed", staffed)),
+            ("narrow", spec("narrow", narrow)),
             ("open", spec("open", open)),
             ("strict", spec("strict", strict)),
             ("closed", spec("closed", base.clone())),
@@ -180,6 +248,13 @@ impl AgentHost for ChatAgents {
             FlowRecord::Started(start) => Some(start.flow_id.clone()),
             _ => None,
         });
+        if self.switches.is_nondeterministic.load(Ordering::Relaxed) {
+            return Err(RebuildError::Diverged {
+                step: 0,
+                expected: json!({"type": "say", "text": "a"}),
+                actual: json!({"type": "say", "text": "b"}),
+            });
+        }
         let yielded = records.filter(|record| matches!(record, FlowRecord::Effect { .. }));
         Ok(Box::new(ListedEffects {
             effects: effects(flow.expect("a journal begins").as_str()),
@@ -187,13 +262,18 @@ impl AgentHost for ChatAgents {
         }))
     }
 
-    /// `refund` and `book` start the flows of these names; `keys` sets keys of the session.
-    async fn call_code(&self, call: &CodeCall, _: &CallContext) -> CodeOutcome {
+    /// `refund` and `book` start the flows of these names; `keys` sets keys of the session; `name` answers with the
+    /// name of the user.
+    async fn call_code(&self, call: &CodeCall, context: &CallContext) -> CodeOutcome {
         let text = call.args.first().and_then(|input| input["text"].as_str());
         let mut done = CodeOutcome::default();
         match text {
             Some(flow @ ("refund" | "book")) => {
                 done.value = Some(json!({"action": "route_flow", "flowId": flow}));
+            }
+            Some("name") => {
+                let name = &context.data["user"]["displayName"];
+                done.value = Some(json!({"action": "skip_llm", "draftReply": name}));
             }
             Some("keys") => {
                 done.kv = vec![
@@ -210,7 +290,7 @@ impl AgentHost for ChatAgents {
         CodeOutcome::default()
     }
 
-    /// Streams its answer in two pieces. After `wait` it waits before it answers.
+    /// Streams its answer in two pieces. After `wait` and `leak` it waits before it answers.
     async fn call_model(
         &self,
         request: &ChatModelRequest,
@@ -220,6 +300,16 @@ impl AgentHost for ChatAgents {
         let last = json!(request.messages.last());
         let text = last["content"].as_str().unwrap_or_default().to_owned();
         pieces("You said: ");
+        if text == "leak" {
+            for piece in LEAK {
+                pieces(piece);
+            }
+            self.switches.answers.notified().await;
+            return Ok(ChatAnswer {
+                text: Some(format!("You said: {}", LEAK.concat())),
+                ..ChatAnswer::default()
+            });
+        }
         pieces(&text);
         if text == "wait" {
             self.switches.answers.notified().await;
@@ -232,17 +322,71 @@ impl AgentHost for ChatAgents {
         })
     }
 
-    async fn transcribe(&self, _: &Value, _: u64, _: &CallContext) -> Result<String, CodeError> {
-        unreachable!("nobody speaks")
+    fn circuit_changes(&self, _: &EffectId) -> Vec<ProviderCircuitChange> {
+        std::mem::take(&mut *self.switches.circuits.lock().unwrap())
+    }
+
+    /// A recording is its text.
+    async fn transcribe(
+        &self,
+        recording: &MediaContent,
+        _: u64,
+        _: &CallContext,
+    ) -> Result<String, CodeError> {
+        Ok(String::from_utf8_lossy(&recording.bytes).into_owned())
+    }
+
+    async fn synthesize(
+        &self,
+        text: &str,
+        _: &CallContext,
+    ) -> Result<Option<MediaContent>, CodeError> {
+        Ok(Some(MediaContent {
+            content_type: "audio/mpeg".to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        }))
     }
 
     async fn send(
         &self,
-        message: &SendRequest,
-        _: &EffectId,
-        _: &CallContext,
-    ) -> Result<Option<String>, SendError> {
-        assert_eq!(message.transport, "web");
-        Ok(None)
+        message: &OutgoingMessage<'_>,
+        context: &CallContext,
+    ) -> Result<TakenMessage, SendError> {
+        assert!(["web", "loopback"].contains(&message.transport));
+        if self.switches.refuses_texts.load(Ordering::Relaxed) {
+            self.switches.refused_at.lock().unwrap().push(context.now);
+            return Err(SendError::transient("the network is down"));
+        }
+        Ok(TakenMessage::default())
+    }
+
+    fn show_life_sign(&self, _: &AgentId, _: LifeSign) {}
+
+    /// The transport `own` delivers what somebody wrote from the agent's own account.
+    fn receive(
+        &self,
+        _: &AgentId,
+        transport: &str,
+        request: &TransportRequest<'_>,
+    ) -> Result<TransportDelivery, TransportRefusal> {
+        if transport != "own" {
+            return Err(TransportRefusal::Unknown);
+        }
+        let sent: Value = serde_json::from_slice(request.body).expect("JSON");
+        let text = |key: &str| sent[key].as_str().expect("a text").to_owned();
+        let owner = Owner {
+            tenant: TenantId::new("default"),
+            workspace: None,
+            principal: None,
+        };
+        Ok(TransportDelivery {
+            own_account: vec![OwnAccountMessage {
+                message_id: text("id"),
+                to: text("to"),
+                body: text("text"),
+                sent_at: request.now,
+            }],
+            ..TransportDelivery::nothing(owner)
+        })
     }
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use tandem_access::Scope;
 
 /// A visitor whose refund waits for a decision; also the session and the question.
-async fn escalated(
+pub(crate) async fn escalated(
     server: &TestServer,
     address: SocketAddr,
     agent: &str,
@@ -79,7 +79,8 @@ async fn desk_lists_conversations_and_shows_one() {
     assert_eq!(page(&server, &other, &path).await.status.as_u16(), 404);
 }
 
-/// Z-203: the console resolves an escalation like the routes of conversations do, by the same rights.
+/// The console resolves an escalation like the routes of conversations do, by the same rights.
+/// Z-203 (half: the console)
 #[tokio::test]
 async fn escalation_is_resolved_in_the_inbox_and_the_visitor_goes_on() {
     let server = server().await;
@@ -109,7 +110,8 @@ async fn escalation_is_resolved_in_the_inbox_and_the_visitor_goes_on() {
     assert!(events.contains("admin.authz.granted") && events.contains("hitl.escalation.resolved"));
 }
 
-/// Z-145, Z-146: an agent whose rules do not know the caller denies the decision also in the console.
+/// An agent whose rules do not know the caller denies the decision also in the console.
+/// Z-145 (half: the console), Z-146 (half: the console)
 #[tokio::test]
 async fn decision_without_the_right_is_refused_and_recorded() {
     let server = server().await;

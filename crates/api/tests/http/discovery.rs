@@ -1,7 +1,7 @@
 //! Discovery, the OpenAPI document, health, metrics.
 
-use crate::test_server::{TestServer, noop};
-use serde_json::Value;
+use crate::test_server::{HostOptions, TestServer, noop};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tandem_access::Scope;
 
@@ -32,6 +32,25 @@ async fn public_document_is_cacheable_with_etag() {
 }
 
 #[tokio::test]
+async fn scope_without_routes_is_not_shown() {
+    for test_seams in [true, false] {
+        let server = TestServer::with_options(HostOptions {
+            test_seams,
+            ..HostOptions::default()
+        })
+        .await;
+        let document = server.get(WELL_KNOWN).await;
+        assert_eq!(document.text.contains("tandem:test"), test_seams);
+        let key = json!({"name": "tests", "scopes": ["runs:read", "tandem:test"]});
+        let made = server.post("/v1/host/tandem/keys", key).await;
+        match test_seams {
+            true => drop(made.ok(201)),
+            false => drop(made.refused(400, "validation_error")),
+        }
+    }
+}
+
+#[tokio::test]
 async fn authenticated_discovery_contains_the_public_document() {
     let server = TestServer::new().await;
     let public = server.call_as("", "GET", WELL_KNOWN, &[], "").await;
@@ -41,7 +60,7 @@ async fn authenticated_discovery_contains_the_public_document() {
     let weak_key = server.new_key("default", &[Scope::ManifestRead]).await;
     let weak = server.call_as(&weak_key, "GET", WELL_KNOWN, &[], "").await;
     let of_weak = weak.json()["extensions"]["caller"].clone();
-    let expected = serde_json::json!({"tenant": "default", "scopes": ["manifest:read"]});
+    let expected = json!({"tenant": "default", "scopes": ["manifest:read"]});
     assert_eq!(of_weak, expected, "the view is the key's own");
     assert!(public.json()["extensions"]["caller"].is_null());
     let [public, weak, strong] = [public, weak, strong].map(|view| families(&view.ok(200)));

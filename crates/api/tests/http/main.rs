@@ -1,16 +1,21 @@
 //! Tests of the HTTP API: a router over a runtime and a store in memory. One binary, so that it is
 //! linked once.
 
+mod agent_keys;
 mod ancestry;
 mod approvers;
 mod audit;
 mod callbacks;
 mod chat_agents;
+mod compared_answers;
 mod console;
 mod console_history;
+mod console_schedules;
 mod control;
+mod conversation_rules;
 mod decisions;
 mod desk;
+mod desk_work;
 mod discovery;
 mod escalation;
 mod fork_approvals;
@@ -19,6 +24,7 @@ mod host_options;
 mod idempotency;
 mod inbox;
 mod keys;
+mod keys_of_revoked_keys;
 mod known_secrets;
 mod large_pages;
 mod links;
@@ -29,12 +35,15 @@ mod parked;
 mod request_bodies;
 mod revocations_elsewhere;
 mod sensitive;
+mod sensitive_decisions;
 mod spans;
 mod storage;
 mod stored_questions;
 mod stream_bounds;
+mod streamed_answers;
 mod streams;
 mod supervisor;
+mod takeover;
 mod tenancy;
 mod test_seams;
 mod test_server;

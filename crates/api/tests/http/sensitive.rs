@@ -4,9 +4,9 @@ use crate::console::{page, sign_in};
 use crate::test_server::{TestServer, chain};
 use serde_json::{Value, json};
 
-const SECRET: &str = "the patient's own words";
+pub(crate) const SECRET: &str = "the patient's own words";
 
-fn node(id: &str, type_id: &str, config: Value) -> Value {
+pub(crate) fn node(id: &str, type_id: &str, config: Value) -> Value {
     json!({"id": id, "typeId": type_id, "name": id, "position": {"x": 0, "y": 0},
         "config": config, "inputs": {}})
 }
@@ -55,7 +55,7 @@ fn bound(mut node: Value, port: &str, binding: Value) -> Value {
 }
 
 /// Every response about a run.
-async fn shown(server: &TestServer, run: &str) -> Vec<String> {
+pub(crate) async fn shown(server: &TestServer, run: &str) -> Vec<String> {
     let mut shown = vec![server.log(run).await.to_string()];
     for path in [
         format!("/v1/runs/{run}"),
@@ -64,7 +64,9 @@ async fn shown(server: &TestServer, run: &str) -> Vec<String> {
         format!("/v1/runs/{run}/events/poll?lastSequence=1&timeout=1"),
         format!("/v1/runs/{run}/debug-bundle"),
     ] {
-        let reply = server.get(&path).await;
+        // A stream of a run that waits does not end.
+        let page = [("accept", "application/json")];
+        let reply = server.call_as(&server.key, "GET", &path, &page, "").await;
         assert!(reply.status.is_success(), "{path}: {reply:?}");
         shown.push(reply.text);
     }
@@ -284,4 +286,102 @@ async fn memory_written_from_sensitive_values_is_masked_for_readers() {
     let page = page(&server, &cookie, &format!("/console/runs/{run}/at/9")).await;
     assert!(page.text.contains("for everyone"), "{}", page.text);
     assert!(!page.text.contains("own words"), "{}", page.text);
+}
+
+/// A gate that is given the secret in one of the ways there are.
+fn gates() -> Vec<(&'static str, Value, Value)> {
+    let gate = || {
+        let config = json!({"title": "Send {{ variables.s }}?", "description": "{{ inputs.s }}",
+            "actions": ["accept", "reject", "edit-accept"]});
+        node("gate", "core.approvalGate", config)
+    };
+    let plain = || node("a", "core.noop", json!({}));
+    let variable = json!({"type": "variable", "variableName": "s"});
+    let expression = json!({"type": "expression", "expression": "variables.s"});
+    let connection = json!({"type": "connection", "nodeId": "a", "outputKey": "s"});
+    let hop = json!([edge("e", "a", "gate", ("none", "none"))]);
+    vec![
+        ("first", json!([gate()]), json!([])),
+        (
+            "variable",
+            json!([bound(gate(), "artifact", variable)]),
+            json!([]),
+        ),
+        (
+            "expression",
+            json!([bound(gate(), "x", expression)]),
+            json!([]),
+        ),
+        (
+            "connection",
+            json!([plain(), bound(gate(), "x", connection)]),
+            hop,
+        ),
+        (
+            "edge",
+            json!([plain(), gate()]),
+            json!([edge("e", "a", "gate", ("s", "x"))]),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn questions_show_no_sensitive_value_anywhere_and_the_run_keeps_it() {
+    let server = TestServer::new().await;
+    let cookie = sign_in(&server).await;
+    for (id, nodes, edges) in gates() {
+        for mode in ["mask", "hash", "omit"] {
+            let workflow = format!("asks-{id}-{mode}");
+            let mut document = workflow_with_secret(&workflow, nodes.clone(), edges.clone());
+            document["metadata"] = json!({"complianceConfig": {"maskingMode": mode}});
+            let path = format!("/v1/host/tandem/workflows/{workflow}");
+            server.put(&path, document).await.ok(201);
+            let request = json!({"workflowId": workflow, "inputs": {"s": SECRET},
+                "callbackUrl": "https://example.com/asked"});
+            let run = server.post("/v1/runs", request).await.ok(201)["runId"].clone();
+            let run = run.as_str().expect("an id");
+            let snapshot = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+            let link = snapshot["interrupt"]["callbackUrl"]
+                .as_str()
+                .expect("a link");
+            let listed = format!("/v1/host/tandem/interrupts?runId={run}");
+            let open = server.get(&listed).await.ok(200);
+            let asked = open["interrupts"][0]["interruptId"]
+                .as_str()
+                .expect("a question");
+            let item = format!("/v1/host/tandem/interrupts/{asked}");
+            let card = format!("/console/inbox/{asked}");
+            let read = async || {
+                let mut texts = shown(&server, run).await;
+                for path in [&listed, &item, &format!("/v1/host/tandem/receipts/{asked}")] {
+                    texts.push(server.get(path).await.text);
+                }
+                texts.push(server.call_as("", "GET", link, &[], "").await.text);
+                for path in [&card, &format!("/console/runs/{run}")] {
+                    texts.push(page(&server, &cookie, path).await.text);
+                }
+                texts
+            };
+            let mut texts = read().await;
+            let accept = json!({"resumeValue": {"action": "accept"}});
+            server
+                .post(&format!("{item}:resolve"), accept)
+                .await
+                .ok(200);
+            texts.extend(read().await);
+            texts.extend(
+                server
+                    .webhook_sender
+                    .announced
+                    .lock()
+                    .iter()
+                    .map(|(_, body)| body.to_string()),
+            );
+            for text in texts {
+                assert!(!text.contains("own words"), "{id}, {mode}: {text}");
+            }
+            let after = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+            assert_eq!(after["status"], "completed", "{id}, {mode}");
+        }
+    }
 }

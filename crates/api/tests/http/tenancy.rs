@@ -265,6 +265,11 @@ async fn rate_limited_request_gets_retry_after() {
         .call_as("", "GET", "/.well-known/openwop", &[], "")
         .await
         .ok(200);
+    // Not for a key that has used up its requests, either.
+    for _ in 0..5 {
+        server.get("/.well-known/openwop").await.ok(200);
+    }
+    server.get("/v1/runs").await.refused(429, "rate_limited");
 }
 
 #[tokio::test]

@@ -77,6 +77,7 @@ pub(crate) struct HostOptions {
     /// A store that other hosts use as well.
     pub(crate) shared_store: Option<MemoryStore>,
     pub(crate) conversations: Option<Conversations>,
+    pub(crate) test_seams: bool,
 }
 
 impl Default for HostOptions {
@@ -88,6 +89,7 @@ impl Default for HostOptions {
             redactor: Redactor::default(),
             shared_store: None,
             conversations: None,
+            test_seams: true,
         }
     }
 }
@@ -162,8 +164,8 @@ impl TestServer {
         Self::build(HttpSettings::default(), options).await
     }
 
-    async fn build(settings: HttpSettings, options: HostOptions) -> Self {
-        let ancestry = options.ancestry;
+    pub(crate) async fn build(settings: HttpSettings, options: HostOptions) -> Self {
+        let (ancestry, test_seams) = (options.ancestry, options.test_seams);
         let is_single_process = options.shared_store.is_none();
         let store = Arc::new(options.shared_store.unwrap_or_default());
         let keyring = Arc::new(Keyring::new(store.clone()));
@@ -196,7 +198,7 @@ impl TestServer {
             links: signer(),
             audit_signer: audit_signer.clone(),
             host_id: "tandem".to_owned(),
-            test_hooks: true,
+            test_hooks: test_seams,
         });
         let api = ApiConfig {
             app,
@@ -212,7 +214,7 @@ impl TestServer {
             fixtures: vec!["conformance-noop".to_owned()],
             metrics: Arc::new(tandem_api::HttpMetrics::new(runtime.metrics())),
             stopping: seen,
-            test_seams: true,
+            test_seams,
             console: true,
             ancestry,
             otel: None,

@@ -112,26 +112,35 @@ fn names(votes: &Value) -> Vec<(&str, Option<&str>)> {
 #[tokio::test]
 async fn claimed_voter_is_marked_in_votes_receipt_and_console() {
     let server = TestServer::new().await;
-    let (ana, ben) = (person(&server, "ana").await, person(&server, "ben").await);
+    // A key that was made for nobody by name, so that several people may share it.
+    let shared = server.new_key("default", Scope::all()).await;
+    let sharer = server.keyring.authenticate(&shared, server.now()).await;
+    let sharer = sharer.unwrap().principal.to_string();
+    let ben = person(&server, "ben").await;
     let quorum = json!({"requiredApprovals": 3, "rejectionPolicy": "majority"});
     let open = Open::start(&server, quorum).await;
     open.by_id(&ben, accept()).await.ok(200);
     let claim = json!({"action": "reject", "voter": "ben"});
-    let reply = open.by_id(&ana, claim).await.ok(200);
-    let expected = [("ben", None), ("ben", Some("ana"))];
+    let reply = open.by_id(&shared, claim).await.ok(200);
+    let expected = [("ben", None), ("ben", Some(&*sharer))];
     assert_eq!(names(&reply["interrupt"]["votes"]), expected);
     assert_eq!(names(&open.item().await["votes"]), expected);
-    assert!(open.card().await.contains("name claimed by ana"));
+    let claimed = format!("name claimed by {sharer}");
+    assert!(open.card().await.contains(&claimed));
     for bad in [String::new(), "z".repeat(257)] {
-        let refused = open.by_id(&ana, json!({"action": "accept", "voter": bad}));
+        let refused = open.by_id(&shared, json!({"action": "accept", "voter": bad}));
         refused.await.refused(400, "validation_error");
     }
     let second = json!({"action": "reject", "voter": "eva"});
-    open.by_id(&ana, second).await.ok(200);
+    open.by_id(&shared, second).await.ok(200);
     let receipt = open.receipt().await;
-    let expected = [("ben", None), ("ben", Some("ana")), ("eva", Some("ana"))];
+    let expected = [
+        ("ben", None),
+        ("ben", Some(&*sharer)),
+        ("eva", Some(&*sharer)),
+    ];
     assert_eq!(names(&receipt["votes"]), expected);
-    assert_eq!(receipt["by"]["principal"], "ana");
+    assert_eq!(receipt["by"]["principal"], sharer);
     let log = server.log(&open.run).await;
     let events = log["events"].as_array().unwrap().iter();
     let received: Vec<_> = events
@@ -143,9 +152,55 @@ async fn claimed_voter_is_marked_in_votes_receipt_and_console() {
             )
         })
         .collect();
-    let (ana, ben, eva) = (json!("ana"), json!("ben"), json!("eva"));
-    let expected = [(&ben, &Value::Null), (&ben, &ana), (&eva, &ana)];
+    let (sharer, ben, eva) = (json!(sharer), json!("ben"), json!("eva"));
+    let expected = [(&ben, &Value::Null), (&ben, &sharer), (&eva, &sharer)];
     assert_eq!(received, expected);
+}
+
+#[tokio::test]
+async fn key_of_one_person_names_no_other_voter_on_any_route() {
+    let server = TestServer::new().await;
+    let ana = person(&server, "ana").await;
+    server
+        .register("asks", &[gate(json!({"requiredApprovals": 2}))])
+        .await;
+    let body = json!({"workflowId": "asks"}).to_string();
+    let created = server.call_as(&ana, "POST", "/v1/runs", &[], body).await;
+    let run = created.ok(201)["runId"].as_str().unwrap().to_owned();
+    let mut open = Open::of(&server, run).await;
+    // The link in an answer to a reader is theirs.
+    let snapshot = format!("/v1/runs/{}", open.run);
+    let snapshot = server
+        .call_as(&ana, "GET", &snapshot, &[], "")
+        .await
+        .ok(200);
+    open.link = snapshot["interrupt"]["callbackUrl"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let claim = json!({"resumeValue": {"action": "accept", "voter": "ben"}});
+    for path in open.paths() {
+        let key = if path == open.link { "" } else { &ana };
+        let refused = open.send(key, &path, claim.clone()).await;
+        assert_eq!(refused.refused(403, "forbidden")["reason"], "other-voter");
+    }
+    assert_eq!(open.item().await["votes"], Value::Null);
+    // One person is one voter, by key, by name and by link.
+    let own = json!({"resumeValue": {"action": "accept", "voter": "ana"}});
+    for path in open.paths() {
+        let key = if path == open.link { "" } else { &ana };
+        for body in [own.clone(), json!({"resumeValue": accept()})] {
+            let reply = open.send(key, &path, body).await.ok(200);
+            assert_eq!(names(&reply["interrupt"]["votes"]), [("ana", None)]);
+            assert_eq!(reply["status"], "waiting-approval");
+        }
+    }
+    let ben = person(&server, "ben").await;
+    let reply = open.by_id(&ben, accept()).await.ok(200);
+    assert_eq!(
+        names(&reply["interrupt"]["votes"]),
+        [("ana", None), ("ben", None)]
+    );
 }
 
 #[tokio::test]
@@ -240,7 +295,7 @@ async fn receipt_of_a_plain_quorum_has_no_edit() {
 }
 
 #[tokio::test]
-async fn overdue_question_of_a_paused_run_is_expired() {
+async fn question_of_a_paused_run_keeps_its_time() {
     let server = TestServer::new().await;
     let ana = person(&server, "ana").await;
     let mut document = chain("asks", &[gate(json!({"timeoutMs": 60_000})), hour("nap")]);
@@ -249,37 +304,38 @@ async fn overdue_question_of_a_paused_run_is_expired() {
     assert!(put.status.is_success(), "{put:?}");
     let run = server.create("asks").await;
     let open = Open::of(&server, run.clone()).await;
-    let deadline = open.item().await["deadline"].clone();
+    let before = open.item().await["deadline"].clone();
+    assert!(before.is_string());
     let pause = format!("/v1/runs/{run}:pause");
-    server
-        .post(&pause, json!({"drainPolicy": "immediate"}))
-        .await
-        .ok(202);
+    let resume = format!("/v1/runs/{run}:resume");
+    let immediate = || json!({"drainPolicy": "immediate"});
+    server.post(&pause, immediate()).await.ok(202);
     server.advance(120).await;
     let item = open.item().await;
     assert_eq!(
-        (&item["status"], &item["actions"]),
-        (&json!("expired"), &json!([]))
+        (&item["status"], &item["deadline"]),
+        (&json!("open"), &Value::Null)
     );
-    assert_eq!(item["decidedAt"], deadline);
-    let path = format!("/v1/host/tandem/interrupts?runId={run}");
-    let listed = server.get(&path).await.ok(200);
-    assert_eq!(listed["interrupts"][0]["status"], "expired");
-    let card = open.card().await;
+    server.post(&resume, json!({})).await.ok(202);
+    let item = open.item().await;
+    assert_eq!(item["status"], "open");
     assert!(
-        card.contains("Expired") && !card.contains("data-answer"),
-        "{card}"
+        item["deadline"].as_str() > before.as_str(),
+        "{item} after {before}"
     );
-    let details = open.by_id(&ana, accept()).await;
-    assert_eq!(
-        details.refused(409, "interrupt_already_resolved")["decidedAt"],
-        deadline
-    );
-    server
-        .post(&format!("/v1/runs/{run}:resume"), json!({}))
-        .await
-        .ok(202);
-    server.advance(1).await;
+    server.advance(50).await;
+    server.post(&pause, immediate()).await.ok(202);
+    server.advance(120).await;
+    open.by_id(&ana, accept()).await.ok(200);
+}
+
+#[tokio::test]
+async fn overdue_question_is_expired_before_and_after_its_timer() {
+    let server = TestServer::new().await;
+    let ana = person(&server, "ana").await;
+    let open = Open::start(&server, json!({"timeoutMs": 60_000})).await;
+    let deadline = open.item().await["deadline"].clone();
+    server.advance(120).await;
     let details = open.by_id(&ana, accept()).await;
     assert_eq!(
         details.refused(409, "interrupt_already_resolved")["decidedAt"],

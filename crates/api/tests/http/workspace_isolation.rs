@@ -74,6 +74,15 @@ const OPERATIONS: &[(&str, Expected)] = &[
         "POST /v1/host/tandem/agents/{agentId}/inbound",
         Refused(false),
     ),
+    (
+        "POST /v1/host/tandem/agents/{agentId}/transports/{name}",
+        Shared(LINK),
+    ),
+    (
+        "GET /v1/host/tandem/agents/{agentId}/transports/{name}",
+        Shared(LINK),
+    ),
+    ("GET /v1/host/tandem/transports/{id}/auth", Shared(AGENTS)),
     ("PATCH /v1/host/tandem/users/{userId}", Refused(false)),
     ("GET /v1/host/tandem/sessions", OwnDataOnly),
     ("GET /v1/host/tandem/sessions/{sessionId}", Refused(false)),
@@ -86,7 +95,19 @@ const OPERATIONS: &[(&str, Expected)] = &[
         Refused(false),
     ),
     (
+        "GET /v1/host/tandem/sessions/{sessionId}/rebuild",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/compare-answers",
+        Refused(false),
+    ),
+    (
         "GET /v1/host/tandem/sessions/{sessionId}/kv",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/sessions/{sessionId}/media/{mediaId}",
         Refused(false),
     ),
     (
@@ -95,6 +116,18 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ),
     (
         "GET /v1/host/tandem/sessions/{sessionId}/outbox",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/takeover",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/takeover/messages",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/sessions/{sessionId}/handback",
         Refused(false),
     ),
     (
@@ -124,6 +157,54 @@ const OPERATIONS: &[(&str, Expected)] = &[
     ),
     (
         "POST /v1/host/tandem/escalations/{escalationId}/resolve",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/escalations/{escalationId}/claim",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/escalations/{escalationId}/release",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/escalations/{escalationId}/assign",
+        Refused(false),
+    ),
+    ("GET /v1/host/tandem/proxies", OwnDataOnly),
+    (
+        "POST /v1/host/tandem/proxies/{proxyId}/input",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/proxies/{proxyId}/stop",
+        Refused(false),
+    ),
+    ("GET /v1/host/tandem/schedules", OwnDataOnly),
+    ("POST /v1/host/tandem/schedules", Refused(false)),
+    ("GET /v1/host/tandem/schedules/{scheduleId}", Refused(false)),
+    (
+        "PATCH /v1/host/tandem/schedules/{scheduleId}",
+        Refused(false),
+    ),
+    (
+        "DELETE /v1/host/tandem/schedules/{scheduleId}",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/schedules/{scheduleId}/pause",
+        Refused(false),
+    ),
+    (
+        "POST /v1/host/tandem/schedules/{scheduleId}/resume",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/schedules/{scheduleId}/runs",
+        Refused(false),
+    ),
+    (
+        "GET /v1/host/tandem/schedule-runs/{scheduleRunId}/recipients",
         Refused(false),
     ),
     ("GET /v1/host/tandem/audit", Refused(false)),
@@ -216,7 +297,11 @@ fn request_for<'a>(operation: &'a str, other: &OtherWorkspace) -> (&'a str, Stri
         .replace("{agentId}", "demo")
         .replace("{userId}", "usr-red")
         .replace("{sessionId}", "ses-red")
-        .replace("{escalationId}", "esc-red");
+        .replace("{mediaId}", "in-1")
+        .replace("{escalationId}", "esc-red")
+        .replace("{proxyId}", "pxy-red")
+        .replace("{scheduleId}", "sch-red")
+        .replace("{scheduleRunId}", "srun-red");
     let query = match template {
         t if t.ends_with("/{workflowId}") => "?workspace=red".to_owned(),
         t if t.ends_with("/verify") => "?fromSeq=0&toSeq=1".to_owned(),
@@ -258,10 +343,19 @@ fn body(operation: &str, other: &OtherWorkspace) -> Value {
         "POST /v1/host/tandem/agents/{agentId}/inbound" => {
             json!({"messageId": "m", "from": "u", "body": "hello"})
         }
+        "POST /v1/host/tandem/schedules" => json!({"agentId": "demo", "flowId": "f"}),
+        "PATCH /v1/host/tandem/schedules/{scheduleId}" => json!({"version": 1}),
         "PATCH /v1/host/tandem/users/{userId}" => json!({"tags": []}),
+        "POST /v1/host/tandem/sessions/{sessionId}/takeover/messages" => {
+            json!({"messageId": "h-1", "text": "hello"})
+        }
         "POST /v1/host/tandem/sessions/{sessionId}/flows" => json!({"flowId": "f"}),
         "POST /v1/host/tandem/sessions/{sessionId}/resolve"
         | "POST /v1/host/tandem/escalations/{escalationId}/resolve" => json!({"approved": true}),
+        "POST /v1/host/tandem/escalations/{escalationId}/assign" => json!({"actorId": "ana"}),
+        "POST /v1/host/tandem/proxies/{proxyId}/input" => {
+            json!({"messageId": "m", "text": "hello"})
+        }
         "POST /v1/host/tandem/test/clock" => json!({"advanceSeconds": 0}),
         // The others need no body, or must not be executed.
         _ => Value::Null,

@@ -12,23 +12,45 @@ use tandem_runtime::conversation::AgentSpec;
 pub type AgentView = AgentSummary;
 
 impl App {
-    /// All agents, in order of their ids.
+    /// The agents the caller may know of, in order of their ids.
     pub fn list_agents(&self, caller: &Identity) -> Result<Vec<AgentView>, AppError> {
         caller.require_scope(Scope::RunsRead)?;
-        Ok(self.agent_summaries())
+        let mut all = self.agent_summaries();
+        all.retain(|agent| caller.reaches_agent(&AgentId::from(agent.id.as_str())));
+        Ok(all)
     }
 
     pub fn read_agent(&self, caller: &Identity, agent: &AgentId) -> Result<AgentView, AppError> {
         caller.require_scope(Scope::RunsRead)?;
-        self.find_agent(agent)
+        self.find_agent_for(caller, agent)
     }
 
+    /// What is wrong with a file may quote what its code threw.
     fn agent_summaries(&self) -> Vec<AgentView> {
         let conversations = self.runtime().conversations();
-        conversations.map_or_else(Vec::new, |all| all.agents().summaries())
+        let mut summaries = conversations.map_or_else(Vec::new, |all| all.agents().summaries());
+        let errors = summaries.iter_mut().flat_map(|agent| &mut agent.errors);
+        for error in errors {
+            error.message = self
+                .runtime()
+                .redacted_text(std::mem::take(&mut error.message));
+        }
+        summaries
     }
 
-    pub(super) fn find_agent(&self, agent: &AgentId) -> Result<AgentView, AppError> {
+    /// An agent the caller may know of. One it may not is reported like one that does not exist.
+    pub(super) fn find_agent_for(
+        &self,
+        caller: &Identity,
+        agent: &AgentId,
+    ) -> Result<AgentView, AppError> {
+        match caller.reaches_agent(agent) {
+            true => self.find_agent(agent),
+            false => Err(AppError::NotFound(ResourceKind::Agent)),
+        }
+    }
+
+    fn find_agent(&self, agent: &AgentId) -> Result<AgentView, AppError> {
         let mut all = self.agent_summaries().into_iter();
         let found = all.find(|summary| summary.id == agent.as_str());
         found.ok_or(AppError::NotFound(ResourceKind::Agent))

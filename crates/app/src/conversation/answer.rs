@@ -87,10 +87,10 @@ impl App {
                 accepted(asked_by, interrupt, kind, outcome)
             }
             Asker::Session(session) => {
-                let outcome = self
+                let (kind, outcome) = self
                     .answer_session(call, &session, &interrupt, &answer)
                     .await?;
-                accepted(AskedBy::Session(session), interrupt, APPROVAL, outcome)
+                accepted(AskedBy::Session(session), interrupt, kind, outcome)
             }
         };
         self.complete(idempotency, accepted).await
@@ -131,14 +131,20 @@ impl App {
                     .await?;
                 Ok((CLARIFICATION, "answered"))
             }
-            FlowPause::Confirm { .. } => {
+            FlowPause::Confirm { .. }
+            | FlowPause::Wait {
+                wait_for: WaitFor::ConfirmResponse,
+                ..
+            } => {
                 let value = given_answer(&answer.value, "confirm")?;
                 self.answer_for_user(call, &flow_run, interrupt, value)
                     .await?;
                 Ok((CLARIFICATION, "answered"))
             }
             // Only the runtime ends these.
-            FlowPause::Wait { .. } | FlowPause::Workflow { .. } => Err(AppError::NotAnswerable),
+            FlowPause::Wait { .. } | FlowPause::Workflow { .. } | FlowPause::ProxyWait { .. } => {
+                Err(AppError::NotAnswerable)
+            }
         }
     }
 
@@ -151,6 +157,7 @@ impl App {
         value: Value,
     ) -> Result<(), AppError> {
         let session = flow_run.start().and_then(|start| start.session_id.clone());
+        // A fork asks nobody.
         let session = session.ok_or(AppError::NotAnswerable)?;
         let request = AdminRequest::AnswerForUser {
             interrupt: interrupt.clone(),
@@ -160,27 +167,40 @@ impl App {
             .await
     }
 
-    /// Decides an escalation that no flow waits for, or a held text. Returns the outcome.
+    /// Decides an escalation that no flow waits for, or a held text, or consents for the user. Returns the kind of the
+    /// question and the outcome.
     async fn answer_session(
         &self,
         call: &AdminCall<'_>,
         session: &SessionId,
         interrupt: &InterruptId,
         answer: &SubmittedAnswer,
-    ) -> Result<&'static str, AppError> {
+    ) -> Result<(&'static str, &'static str), AppError> {
         let digest = answer.digest.as_deref();
         self.check_digest(call, interrupt, digest).await?;
         let current = self.find_session(call.caller, session).await?;
+        let asks_consent = current.user_approval();
+        if asks_consent.is_some_and(|request| request.interrupt_id == *interrupt) {
+            let request = AdminRequest::AnswerForUser {
+                interrupt: interrupt.clone(),
+                value: given_answer(&answer.value, "confirm")?,
+            };
+            self.act_and_wait(call, ANSWER_FOR_USER, session, request)
+                .await?;
+            return Ok((CLARIFICATION, "answered"));
+        }
         let escalation = EscalationId::new(interrupt.as_str());
+        let is_escalation = current.escalation(&escalation).is_some();
+        let mut drafts = current.drafts();
+        if !is_escalation && drafts.all(|(held, _)| held != interrupt) {
+            return Err(self.closed_draft(call, interrupt).await?);
+        }
         let decision = read_decision(&answer.value)?;
         let outcome = outcome_of(&decision);
-        if current.escalation(&escalation).is_some() {
+        if is_escalation {
             let target = ResolveTarget::Escalation(escalation);
             self.resolve(call, target, decision).await?;
-            return Ok(outcome);
-        }
-        if current.drafts().all(|(held, _)| held != interrupt) {
-            return Err(self.closed_draft(call, interrupt).await?);
+            return Ok((APPROVAL, outcome));
         }
         let text = decision.action_data.as_ref().map(edited_text).transpose()?;
         let decision = match (decision.approved, text) {
@@ -193,7 +213,7 @@ impl App {
             decision,
         };
         self.act_and_wait(call, RESOLVE, session, request).await?;
-        Ok(outcome)
+        Ok((APPROVAL, outcome))
     }
 
     /// Why a text that is not held any more cannot be decided.
@@ -209,6 +229,8 @@ impl App {
             decided_at: body.decided_at,
             outcome: match row.closed.as_deref() {
                 Some("accepted") => "accepted",
+                Some("answered") => "answered",
+                Some("timeout") => "timeout",
                 Some("rejected") => "rejected",
                 _ => "cancelled",
             },
@@ -248,7 +270,14 @@ fn read_decision(value: &Value) -> Result<ResolveEscalation, AppError> {
     let text = |name: &str| value[name].as_str().map(str::to_owned);
     let edited = value.get("editedArtifactData").cloned();
     let (approved, action_data) = match (value["action"].as_str(), edited) {
-        (Some("accept"), _) => (true, None),
+        // What the reviewer typed must not be left out of what is recorded as approved.
+        (Some("accept"), Some(_)) => {
+            return Err(AppError::invalid(
+                "/resumeValue/editedArtifactData",
+                "accept takes what is shown as it is; use edit-accept to change it",
+            ));
+        }
+        (Some("accept"), None) => (true, None),
         (Some("reject"), _) => (false, None),
         (Some("edit-accept" | "edit"), Some(edited)) => (true, Some(edited)),
         (Some("edit-accept" | "edit"), None) => {

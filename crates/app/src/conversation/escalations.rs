@@ -4,10 +4,10 @@ use super::rights::{AdminCall, PrivilegedAction};
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_access::Scope;
+use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{EscalationPriority, EscalationRecord, EscalationStatus};
 use tandem_record::{AgentId, EscalationId, SessionId};
-use tandem_runtime::{EscalationFilter, EscalationRow, ListingPage};
+use tandem_runtime::{EscalationAssignee, EscalationFilter, EscalationRow, ListingPage};
 
 pub(super) const VIEW: &str = "hitl.escalation.view";
 
@@ -26,6 +26,10 @@ pub struct EscalationQuery {
     pub priority: Option<EscalationPriority>,
     pub agent: Option<AgentId>,
     pub session: Option<SessionId>,
+    /// The desk they belong to.
+    pub queue: Option<String>,
+    /// Whose work they are.
+    pub assignee: Option<EscalationAssignee>,
 }
 
 impl EscalationFound {
@@ -49,29 +53,9 @@ impl App {
     ) -> Result<(Vec<EscalationFound>, Option<EscalationId>), AppError> {
         let caller = call.caller;
         caller.require_scope(Scope::RunsRead)?;
-        let filter = EscalationFilter {
-            workspace: caller.workspace.clone(),
-            status: query.status,
-            agent: query.agent.clone(),
-            session: query.session,
-            ..EscalationFilter::default()
-        };
-        let store = self.runtime().store();
-        let listing = store
-            .list_escalations(&caller.tenant, &filter, page)
-            .await?;
-        let listing = listing.ok_or_else(|| AppError::invalid("cursor", "is not known"))?;
-        let found = listing
-            .rows
-            .into_iter()
-            .filter_map(EscalationFound::from_row);
-        let wanted = |found: &EscalationFound| {
-            let priority = query.priority;
-            priority.is_none_or(|priority| found.record.priority == priority)
-        };
-        let found: Vec<EscalationFound> = found.filter(wanted).collect();
+        let named = query.agent.clone().into_iter();
+        let (found, next) = self.select_escalations(caller, query, page).await?;
         // Somebody who asks for an agent is told that they may not, also when nothing is open.
-        let named = query.agent.into_iter();
         let agents: BTreeSet<AgentId> = named
             .chain(found.iter().map(|found| found.agent.clone()))
             .collect();
@@ -92,8 +76,70 @@ impl App {
         let denial = rights.into_values().find_map(Result::err);
         match denial.filter(|_| visible.is_empty()) {
             Some(denial) => Err(denial),
-            None => Ok((visible, listing.next)),
+            None => Ok((visible, next)),
         }
+    }
+
+    /// A page of those the caller's key may see, whatever the rules of their agents say.
+    async fn select_escalations(
+        &self,
+        caller: &Identity,
+        query: EscalationQuery,
+        page: &ListingPage<EscalationId>,
+    ) -> Result<(Vec<EscalationFound>, Option<EscalationId>), AppError> {
+        let named = query.agent.as_ref();
+        if named.is_some_and(|agent| !caller.reaches_agent(agent)) {
+            return Err(AppError::NotFound(ResourceKind::Agent));
+        }
+        let filter = EscalationFilter {
+            workspace: caller.workspace.clone(),
+            status: query.status,
+            agent: query.agent.or_else(|| caller.agent.clone()),
+            session: query.session,
+            queue: query.queue,
+            assignee: query.assignee,
+            ..EscalationFilter::default()
+        };
+        let store = self.runtime().store();
+        let listing = store
+            .list_escalations(&caller.tenant, &filter, page)
+            .await?;
+        let listing = listing.ok_or_else(|| AppError::invalid("cursor", "is not known"))?;
+        let found = listing
+            .rows
+            .into_iter()
+            .filter_map(EscalationFound::from_row);
+        let wanted = |found: &EscalationFound| {
+            let priority = query.priority;
+            priority.is_none_or(|priority| found.record.priority == priority)
+        };
+        Ok((found.filter(wanted).collect(), listing.next))
+    }
+
+    /// Open escalations as the console lists them, newest first: what the inbox shows of them to the same key, with
+    /// whose work they are.
+    pub async fn list_desk(
+        &self,
+        caller: &Identity,
+        query: EscalationQuery,
+        page: &ListingPage<EscalationId>,
+    ) -> Result<(Vec<EscalationFound>, Option<EscalationId>), AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        let query = EscalationQuery {
+            status: Some(EscalationStatus::Open),
+            ..query
+        };
+        self.select_escalations(caller, query, page).await
+    }
+
+    /// One escalation as the console shows it, open or closed.
+    pub async fn read_desk_escalation(
+        &self,
+        caller: &Identity,
+        escalation: &EscalationId,
+    ) -> Result<Option<EscalationFound>, AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        self.escalation_of(caller, escalation).await
     }
 
     pub async fn read_escalation(
@@ -114,11 +160,22 @@ impl App {
         call: &AdminCall<'_>,
         escalation: &EscalationId,
     ) -> Result<EscalationFound, AppError> {
-        let store = self.runtime().store();
-        let row = store.escalation(&call.caller.tenant, escalation).await?;
-        let partition = call.caller.partition();
-        let row = row.filter(|row| partition.covers_parts(&row.tenant, row.workspace.as_ref()));
-        let found = row.and_then(EscalationFound::from_row);
+        let found = self.escalation_of(call.caller, escalation).await?;
         found.ok_or(AppError::NotFound(ResourceKind::Escalation))
+    }
+
+    pub(crate) async fn escalation_of(
+        &self,
+        caller: &Identity,
+        escalation: &EscalationId,
+    ) -> Result<Option<EscalationFound>, AppError> {
+        let store = self.runtime().store();
+        let row = store.escalation(&caller.tenant, escalation).await?;
+        let partition = caller.partition();
+        let row = row.filter(|row| {
+            partition.covers_parts(&row.tenant, row.workspace.as_ref())
+                && caller.reaches_agent(&row.agent)
+        });
+        Ok(row.and_then(EscalationFound::from_row))
     }
 }

@@ -3,19 +3,20 @@
 use super::submit_error;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
-use parking_lot::Mutex;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{
-    InboundMessage, Modality, OutboxIntent, SendRequest, SenderProfile, SessionEventBody as Body,
-    SessionLedger,
+    AgentLevelEvent, AgentLevelEventBody, InboundMessage, InboundRefusal, OutboxIntent,
+    SenderProfile, SessionEventBody as Body, SessionLedger,
 };
-use tandem_record::{AgentId, EffectId, MessageId, Object, Owner, SessionId, TenantId, Timestamp};
+use tandem_record::{AgentId, EffectId, MediaId, MessageId, Object, Owner, SessionId, Timestamp};
 use tandem_runtime::conversation::{
-    AgentSpec, CallContext, MessageClaim, NewMessage, OVERLOADED, ReceivedMessage, SenderRates,
+    AgentSpec, CallContext, ChatSignal, MediaContent, MessageClaim, NewMessage, OVERLOADED,
+    OutgoingMessage, ReceivedMessage, is_command_of_known_admin,
 };
 use tandem_runtime::{Runtime, SubmitError};
 use tokio::time::Instant;
@@ -37,7 +38,14 @@ pub struct NewInbound {
     pub body: String,
     pub kind: Option<String>,
     pub display_name: Option<String>,
-    pub media: Option<serde_json::Value>,
+    /// With `contentType` and `data` in base64, its bytes are kept.
+    pub media: Option<Value>,
+    /// The message it replies to, as the network names it.
+    pub quoted_id: Option<String>,
+    /// A bridge relayed it: it is not relayed again.
+    pub relayed: bool,
+    /// When the network got it, if that is known: part of the fingerprint.
+    pub sent_at: Option<Timestamp>,
     /// The answer is given when the turn is over.
     pub waits: bool,
 }
@@ -46,7 +54,7 @@ pub struct NewInbound {
 pub(super) struct InboundSource {
     /// Whose conversation it belongs to.
     pub(super) owner: Owner,
-    pub(super) transport: &'static str,
+    pub(super) transport: String,
     /// The client of the UI channel, for messages from there.
     pub(super) client_id: Option<String>,
     /// Acts for whoever hands it over.
@@ -74,7 +82,7 @@ pub struct DeliveredMessage {
 
 impl DeliveredMessage {
     /// The turn of a message. A session of somebody else is not named.
-    fn claimed(claim: &MessageClaim) -> Self {
+    pub(super) fn claimed(claim: &MessageClaim) -> Self {
         let session = Some(claim.session_id.clone()).filter(|_| !claim.of_other_session);
         Self {
             session,
@@ -84,7 +92,7 @@ impl DeliveredMessage {
         }
     }
 
-    fn refused(status: DeliveryStatus) -> Self {
+    pub(super) fn refused(status: DeliveryStatus) -> Self {
         Self {
             session: None,
             turn_id: None,
@@ -94,52 +102,20 @@ impl DeliveredMessage {
     }
 }
 
-/// The messages of each agent within the last minute, and those under way. Kept by this process.
-#[derive(Default)]
-pub struct InboundLimits(Arc<Mutex<HashMap<(TenantId, AgentId), AgentLoad>>>);
-
-#[derive(Default)]
-struct AgentLoad {
-    rates: SenderRates,
-    under_way: usize,
+/// A message that is not accepted.
+struct RefusedMessage {
+    agent: AgentId,
+    from: String,
+    message_id: Option<String>,
 }
 
-/// A message under way; ends when it is dropped.
-struct UnderWay {
-    limits: Arc<Mutex<HashMap<(TenantId, AgentId), AgentLoad>>>,
-    of: (TenantId, AgentId),
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        if let Some(load) = self.limits.lock().get_mut(&self.of) {
-            load.under_way = load.under_way.saturating_sub(1);
+impl RefusedMessage {
+    fn of(new: &NewInbound) -> Self {
+        Self {
+            agent: new.agent.clone(),
+            from: new.from.clone(),
+            message_id: new.message_id.clone(),
         }
-    }
-}
-
-impl InboundLimits {
-    fn admit(
-        &self,
-        of: (TenantId, AgentId),
-        from: &str,
-        agent: &AgentSpec,
-        now: Timestamp,
-    ) -> Result<UnderWay, DeliveryStatus> {
-        let mut all = self.0.lock();
-        let load = all.entry(of.clone()).or_default();
-        let now_ms = u64::try_from(now.0).unwrap_or(0);
-        let limits = &agent.limits;
-        let rate = limits.rate_limit_per_user_per_minute;
-        if !load.rates.admit(from, now_ms, rate) {
-            return Err(DeliveryStatus::RateLimited);
-        }
-        if load.under_way >= limits.max_inbound_concurrency {
-            return Err(DeliveryStatus::Overloaded);
-        }
-        load.under_way += 1;
-        let limits = Arc::clone(&self.0);
-        Ok(UnderWay { limits, of })
     }
 }
 
@@ -152,9 +128,12 @@ impl App {
         new: NewInbound,
     ) -> Result<DeliveredMessage, AppError> {
         caller.require_scope(Scope::RunsCreate)?;
+        if caller.agent.is_some() {
+            self.find_agent_for(caller, &new.agent)?;
+        }
         let source = InboundSource {
             owner: caller.owner(),
-            transport: TRANSPORT,
+            transport: TRANSPORT.to_owned(),
             client_id: None,
             runtime: self.runtime_for(caller),
         };
@@ -165,8 +144,9 @@ impl App {
     pub(super) async fn deliver(
         &self,
         source: &InboundSource,
-        new: NewInbound,
+        mut new: NewInbound,
     ) -> Result<DeliveredMessage, AppError> {
+        let recording = new.media.as_mut().map(take_bytes).transpose()?.flatten();
         check(&new)?;
         let id = new.message_id.as_deref().unwrap_or_default();
         let names = [("/from", new.from.as_str()), ("/messageId", id)];
@@ -174,20 +154,55 @@ impl App {
         let agent = self.ready_agent(&new.agent)?;
         let of = (source.owner.tenant.clone(), new.agent.clone());
         let now = self.now();
-        let admitted = self.inner.inbound.admit(of, &new.from, &agent, now);
-        let _under_way = match admitted {
-            Ok(under_way) => under_way,
+        // A chat may be the desk of takeovers and of bridges: a text that names a takeover is for that.
+        let names_takeover = self.names_takeover(source, &new, &agent).await?;
+        if !names_takeover
+            && let Some(delivered) = self.deliver_to_bridge(source, &agent, &new).await?
+        {
+            return Ok(delivered);
+        }
+        let sender = ChatSignal {
+            transport: &source.transport,
+            address: &new.from,
+        };
+        if let Some(delivered) = self.deliver_from_desk(source, &new, &agent).await? {
+            return Ok(delivered);
+        }
+        // Z-12: limits are for messages of users.
+        let is_admin = is_command_of_known_admin(&agent, &new.body, sender);
+        let admitted = match is_admin {
+            true => Ok(None),
+            false => self.admit_inbound(&of, &new.from, &agent).await?.map(Some),
+        };
+        let entering = match admitted {
+            Ok(entering) => entering,
             Err(status) => {
-                self.tell_refusal(source, &new, &agent, status).await;
-                return Ok(DeliveredMessage::refused(status));
+                let refused = RefusedMessage::of(&new);
+                return self.refuse(source, &refused, &agent, status).await;
             }
         };
+        let refused = RefusedMessage::of(&new);
+        let id = message_id(&new, new.sent_at.unwrap_or(now));
+        let attachment = recording.map(|content| {
+            let media = media_id(&source.transport, &id);
+            if let Some(Value::Object(shown)) = &mut new.media {
+                shown.insert("id".to_owned(), json!(media));
+                shown.insert("bytes".to_owned(), json!(content.bytes.len()));
+            }
+            // Its bytes say what it is.
+            new.kind = new
+                .kind
+                .take()
+                .or(content.is_audio().then(|| "audio".to_owned()));
+            (media, content)
+        });
         let message = NewMessage {
             agent: new.agent.clone(),
-            transport: source.transport.to_owned(),
+            transport: source.transport.clone(),
             owner: source.owner.clone(),
+            attachment,
             message: InboundMessage {
-                message_id: message_id(&new, now),
+                message_id: id,
                 from: new.from.clone(),
                 body: new.body,
                 kind: new.kind,
@@ -196,13 +211,16 @@ impl App {
                 }),
                 media: new.media,
                 client_id: source.client_id.clone(),
+                quoted_id: new.quoted_id,
+                relayed: new.relayed,
                 received_at: now,
             },
         };
         let runtime = &source.runtime;
         let received = match runtime.receive_message(message).await {
             Err(SubmitError::Fault(fault)) if fault.code == OVERLOADED => {
-                return Ok(DeliveredMessage::refused(DeliveryStatus::Overloaded));
+                let status = DeliveryStatus::Overloaded;
+                return self.refuse(source, &refused, &agent, status).await;
             }
             received => received.map_err(|error| submit_error(error, ResourceKind::Agent))?,
         };
@@ -212,25 +230,45 @@ impl App {
                 ..DeliveredMessage::claimed(&claim)
             }),
             ReceivedMessage::Accepted(claim) => {
-                let is_over = new.waits && {
-                    let until = Instant::now() + TURN_WAIT;
-                    let (session, turn) = (&claim.session_id, claim.turn);
-                    runtime.wait_for_turn(session, turn, until).await?
-                };
-                let (status, outbound) = match is_over {
-                    true => (
-                        DeliveryStatus::Processed,
-                        self.sent_by_turn(&claim, &new.from).await?,
-                    ),
-                    false => (DeliveryStatus::Accepted, Vec::new()),
-                };
-                Ok(DeliveredMessage {
-                    status,
-                    outbound,
-                    ..DeliveredMessage::claimed(&claim)
-                })
+                if let Some(entering) = &entering {
+                    entering.accepted(&claim);
+                }
+                let delivered = self.accepted(source, &claim, &new.from, new.waits).await?;
+                if delivered.status == DeliveryStatus::Processed
+                    && let Some(entering) = &entering
+                {
+                    entering.finished(&claim);
+                }
+                Ok(delivered)
             }
         }
+    }
+
+    /// What is answered for a message that was accepted, once its turn is over if the caller waits for that.
+    pub(super) async fn accepted(
+        &self,
+        source: &InboundSource,
+        claim: &MessageClaim,
+        from: &str,
+        waits: bool,
+    ) -> Result<DeliveredMessage, AppError> {
+        let is_over = waits && {
+            let until = Instant::now() + TURN_WAIT;
+            let (session, turn) = (&claim.session_id, claim.turn);
+            source.runtime.wait_for_turn(session, turn, until).await?
+        };
+        let (status, outbound) = match is_over {
+            true => (
+                DeliveryStatus::Processed,
+                self.sent_by_turn(claim, from).await?,
+            ),
+            false => (DeliveryStatus::Accepted, Vec::new()),
+        };
+        Ok(DeliveredMessage {
+            status,
+            outbound,
+            ..DeliveredMessage::claimed(claim)
+        })
     }
 
     async fn sent_by_turn(
@@ -254,11 +292,64 @@ impl App {
         Ok(ledger.sent_by(turn, to).cloned().collect())
     }
 
+    /// Nothing follows from the message, and it may be delivered again.
+    async fn refuse(
+        &self,
+        source: &InboundSource,
+        refused: &RefusedMessage,
+        agent: &AgentSpec,
+        status: DeliveryStatus,
+    ) -> Result<DeliveredMessage, AppError> {
+        self.record_refusal(source, refused, status).await?;
+        self.tell_refusal(source, refused, agent, status).await;
+        Ok(DeliveredMessage::refused(status))
+    }
+
+    /// Records the refusal in the log of the agent: no session knows of it.
+    async fn record_refusal(
+        &self,
+        source: &InboundSource,
+        refused: &RefusedMessage,
+        status: DeliveryStatus,
+    ) -> Result<(), AppError> {
+        let refusal = match status {
+            DeliveryStatus::RateLimited => InboundRefusal::RateLimited,
+            DeliveryStatus::Overloaded => InboundRefusal::Overloaded,
+            DeliveryStatus::Processed | DeliveryStatus::Accepted | DeliveryStatus::Duplicate => {
+                return Ok(());
+            }
+        };
+        let metrics = &self.runtime().metrics().conversations;
+        metrics.inbound_refused(refusal);
+        let (tenant, agent) = (&source.owner.tenant, &refused.agent);
+        let of = (tenant.clone(), agent.clone());
+        let limits = &self.inner.inbound;
+        let listed = limits.list_refusal(&of, refusal, &refused.from, self.now());
+        let Some(unlisted) = listed else {
+            return Ok(());
+        };
+        let event = AgentLevelEvent {
+            workspace: source.owner.workspace.clone(),
+            actor: None,
+            body: AgentLevelEventBody::InboundRefused {
+                refusal,
+                transport: source.transport.to_owned(),
+                from: refused.from.clone(),
+                message_id: refused.message_id.as_deref().map(MessageId::new),
+                unlisted,
+            },
+        };
+        self.runtime()
+            .note_agent_event(tenant, agent, event)
+            .await?;
+        Ok(())
+    }
+
     /// Tells the sender why nothing follows, as far as the agent has a text for it.
     async fn tell_refusal(
         &self,
         source: &InboundSource,
-        new: &NewInbound,
+        new: &RefusedMessage,
         agent: &AgentSpec,
         status: DeliveryStatus,
     ) {
@@ -267,30 +358,48 @@ impl App {
             DeliveryStatus::Overloaded => agent.texts.overload.clone(),
             _ => None,
         };
-        let (Some(text), Some(conversations)) = (text, self.runtime().conversations()) else {
+        if let Some(text) = text {
+            let place = (&new.agent, new.from.as_str());
+            self.tell_sender(source, place, &text).await;
+        }
+    }
+
+    /// Sends a text to whoever wrote a message that no session takes.
+    pub(super) async fn tell_sender(
+        &self,
+        source: &InboundSource,
+        (agent, to): (&AgentId, &str),
+        text: &str,
+    ) {
+        let Some(conversations) = self.runtime().conversations() else {
             return;
         };
         let key = EffectId::new(uuid::Uuid::new_v4().to_string());
         let context = CallContext {
             tenant: source.owner.tenant.clone(),
-            agent: new.agent.clone(),
+            agent: agent.clone(),
             session: None,
             key: key.clone(),
             data: Object::new(),
             kv: BTreeMap::new(),
+            messages: Arc::from([]),
+            trace: None,
             actor: None,
             now: self.now(),
         };
-        let message = SendRequest {
-            transport: source.transport.to_owned(),
-            to: new.from.clone(),
+        let message = OutgoingMessage {
+            transport: &source.transport,
+            to,
             text,
-            modality: Modality::Text,
-            attempts: 0,
+            speech: None,
+            key: &key,
+            may_be_repeated: false,
+            origin: None,
+            last_received_at: Some(self.now()),
         };
-        let sent = conversations.agents().send(&message, &key, &context).await;
+        let sent = conversations.agents().send(&message, &context).await;
         if let Err(error) = sent {
-            tracing::debug!(%error, "a refused sender was not told");
+            tracing::debug!(%error, "the sender of a message was not told");
         }
     }
 }
@@ -319,6 +428,12 @@ fn check(new: &NewInbound) -> Result<(), AppError> {
             &name,
         ),
         ("/body", new.body.len() <= MAX_TEXT_BYTES, &text),
+        // Control characters take six bytes each where a text is stored.
+        (
+            "/body",
+            json!(new.body).to_string().len() <= 2 * MAX_TEXT_BYTES,
+            &text,
+        ),
         ("/media", media <= MAX_TEXT_BYTES, &text),
     ];
     match checked.into_iter().find(|(_, fits, _)| !fits) {
@@ -327,17 +442,34 @@ fn check(new: &NewInbound) -> Result<(), AppError> {
     }
 }
 
+/// Takes the bytes out of what a transport says of an attachment. Without them it is kept as it is.
+fn take_bytes(media: &mut Value) -> Result<Option<MediaContent>, AppError> {
+    let invalid = |problem: String| AppError::invalid("/media", problem);
+    let Some(data) = media.as_object_mut().and_then(|media| media.remove("data")) else {
+        return Ok(None);
+    };
+    let data = data.as_str().unwrap_or_default();
+    let content_type = media["contentType"].as_str().unwrap_or_default();
+    let content = MediaContent::from_base64(content_type, data);
+    content.map(Some).map_err(invalid)
+}
+
+/// A message has one recording or file at most.
+fn media_id(transport: &str, message: &MessageId) -> MediaId {
+    let digest = Sha256::digest(format!("{transport}:{message}"));
+    MediaId::from(format!("in-{}", hex(&digest[..16])))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The given id, or a fingerprint of what identifies the message within a second (Z-9).
-fn message_id(new: &NewInbound, now: Timestamp) -> MessageId {
+pub(super) fn message_id(new: &NewInbound, now: Timestamp) -> MessageId {
     if let Some(id) = &new.message_id {
         return MessageId::new(id);
     }
     let seconds = now.0.div_euclid(1000);
     let text = format!("{}:{}:{seconds}", new.from, new.body);
-    let digest = Sha256::digest(text.as_bytes());
-    let hex: String = digest[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    MessageId::from(hex)
+    MessageId::from(hex(&Sha256::digest(text.as_bytes())[..16]))
 }

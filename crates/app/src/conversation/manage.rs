@@ -29,6 +29,8 @@ pub enum ResolveTarget {
     Escalation(EscalationId),
     /// The open one of a session.
     Session(SessionId),
+    /// One that has to be of this session.
+    EscalationOf(SessionId, EscalationId),
 }
 
 /// A decision as an admin gave it.
@@ -58,7 +60,26 @@ impl App {
         self.complete(idempotency, resolved).await
     }
 
+    /// Decides, and waits for the turn that follows.
     pub(super) async fn resolve(
+        &self,
+        call: &AdminCall<'_>,
+        target: ResolveTarget,
+        decision: ResolveEscalation,
+    ) -> Result<EscalationFound, AppError> {
+        let resolved = self.take_decision(call, target, decision).await?;
+        let (session, id) = (&resolved.session, &resolved.record.id);
+        self.wait_for_cause(
+            session,
+            |cause| matches!(cause, TurnCause::EscalationClosed { escalation } if escalation == id),
+        )
+        .await?;
+        Ok(resolved)
+    }
+
+    /// Decides an escalation by the rights of the caller. The decision is durable when this returns; what follows from
+    /// it is not waited for.
+    pub(super) async fn take_decision(
         &self,
         call: &AdminCall<'_>,
         target: ResolveTarget,
@@ -71,6 +92,14 @@ impl App {
                 (found.session, Some(id))
             }
             ResolveTarget::Session(session) => (session, None),
+            ResolveTarget::EscalationOf(session, id) => {
+                let found = self.find_escalation(call, &id).await?;
+                if found.session != session {
+                    let refusal = SessionRefusal::EscalationElsewhere;
+                    return Err(AppError::SessionRefused(refusal));
+                }
+                (session, Some(id))
+            }
         };
         let current = self.find_session(call.caller, &session).await?;
         let addressed = escalation.clone().or_else(|| {
@@ -93,10 +122,6 @@ impl App {
         let SessionReply::Escalation(record) = reply else {
             unreachable!("unexpected reply to a resolution: {reply:?}");
         };
-        self.wait_for_cause(&session, |cause| {
-            matches!(cause, TurnCause::EscalationClosed { escalation } if *escalation == record.id)
-        })
-        .await?;
         let start = current.start();
         Ok(EscalationFound {
             record: *record,
@@ -293,7 +318,7 @@ impl App {
         self.authorize_admin(call, &asked).await
     }
 
-    async fn act(
+    pub(super) async fn act(
         &self,
         call: &AdminCall<'_>,
         session: &SessionId,

@@ -7,12 +7,21 @@
 
 mod agents;
 mod answer;
+mod bridges;
+mod desk_work;
 mod escalations;
 mod events;
 mod inbound;
+mod inbound_limits;
+mod inspection;
 mod manage;
+mod networks;
 mod rights;
+mod schedules;
+mod session_follower;
 mod sessions;
+mod takeover;
+mod takeover_chat;
 mod test_records;
 mod trail;
 mod users;
@@ -23,18 +32,27 @@ use tandem_runtime::{Fault, SubmitError};
 
 pub use agents::AgentView;
 pub use answer::ConversationQuestion;
+pub use bridges::{ProxyFound, ProxyInputStatus, ProxyQuery, StoppedBridge};
+pub use desk_work::DeskRight;
 pub use escalations::{EscalationFound, EscalationQuery};
-pub use events::{SessionFollower, SessionUpdate};
-pub use inbound::{DeliveredMessage, DeliveryStatus, InboundLimits, NewInbound};
+pub use inbound::{DeliveredMessage, DeliveryStatus, NewInbound};
+pub use inbound_limits::InboundLimits;
+pub use inspection::{InspectionCursor, InspectionPage, MAX_INSPECTED};
 pub use manage::{ResolveEscalation, ResolveTarget, StartedFlow};
+pub use networks::NetworkAnswer;
 pub use rights::{ADMIN_TOKEN, AdminCall};
+pub use schedules::{Recipient, ScheduleChange, ScheduleQuery};
+pub use session_follower::{SessionFollower, SessionUpdate};
 pub use sessions::{JournalEntry, ListedSession, SessionLog};
+pub use takeover::{ConversationFloor, SpokenMessage, SpokenStatus};
 pub use test_records::TransportFaults;
-pub use trail::{AuditQuery, AuthorizationEntry};
+pub use trail::{AuditCursor, AuditPage, AuditQuery, AuthorizationEntry, MAX_ENTRIES};
 pub use users::FoundUser;
 pub use visitors::{
     Visitor, VisitorCursor, VisitorFollower, VisitorMessage, VisitorUpdate, WebChat,
 };
+
+pub use tandem_runtime::conversation::ComparedAnswer;
 
 /// Why a command to a session or a user was not carried out. `missing` is what such a stream stands for.
 fn submit_error(error: SubmitError, missing: ResourceKind) -> AppError {

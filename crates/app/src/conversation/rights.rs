@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_access::Identity;
 use tandem_record::conversation::{
-    AdminActor, AuthorizationDecision, CodeCall, CodeOutcome, SessionCommand, SessionView,
+    AdminActor, AgentLevelEvent, AgentLevelEventBody, AuthorizationDecision, CodeCall, CodeOutcome,
+    SessionCommand, SessionView,
 };
-use tandem_record::{AgentId, EffectId, EscalationId, Object, SessionId};
+use tandem_record::{AgentId, EffectId, EscalationId, Object, ProxyId, SessionId};
 use tandem_runtime::conversation::{
-    AdminAuthSpec, AdminSignals, AgentSpec, AuthzDenial, CallContext, KeySignal, ResolvedActor,
-    allows, authorize,
+    AdminAuthSpec, AdminSignals, AgentSpec, AuthzDenial, CallContext, ChatSignal, KeySignal,
+    ResolvedActor, allows, authorize,
 };
 
 /// The header of the token that rules written as data look for.
 pub const ADMIN_TOKEN: &str = "x-admin-token";
-const CHANNEL: &str = "ui_api";
 
 /// A call of an admin as an entry point received it.
 pub struct AdminCall<'a> {
@@ -28,6 +28,8 @@ pub struct AdminCall<'a> {
     pub headers: BTreeMap<String, String>,
     /// How a session is shown to the rules of an agent: like to any reader.
     pub show_session: fn(&SessionView) -> Value,
+    /// Who acts, where a network knows it: they have no key.
+    pub chat: Option<ChatSignal<'a>>,
 }
 
 /// What an admin wants to do, and to what.
@@ -39,6 +41,13 @@ pub(super) struct PrivilegedAction<'a> {
     pub(super) escalation: Option<&'a EscalationId>,
 }
 
+/// The bridge that an action is about.
+pub(super) struct BridgeRight<'a> {
+    pub(super) proxy: &'a ProxyId,
+    /// Who may, of those with the right; `None` for everybody.
+    pub(super) allowed_actors: Option<&'a [String]>,
+}
+
 impl App {
     /// Resolves the actor and checks the right. The answer is in the session's log before anything follows
     /// from it.
@@ -47,15 +56,32 @@ impl App {
         call: &AdminCall<'_>,
         asked: &PrivilegedAction<'_>,
     ) -> Result<AdminActor, AppError> {
+        self.authorize_for_bridge(call, asked, None).await
+    }
+
+    /// The same about a bridge, which may let only certain actors write.
+    pub(super) async fn authorize_for_bridge(
+        &self,
+        call: &AdminCall<'_>,
+        asked: &PrivilegedAction<'_>,
+        bridge: Option<&BridgeRight<'_>>,
+    ) -> Result<AdminActor, AppError> {
         let decided = self.decide_right(call, asked).await;
+        let allowed = bridge.and_then(|bridge| bridge.allowed_actors);
+        let decided = match decided {
+            Ok(actor) if allowed.is_some_and(|allowed| !allowed.contains(&actor.id)) => {
+                Err((Some(actor), AuthzDenial::Forbidden))
+            }
+            decided => decided,
+        };
         let (decision, answer) = match decided {
             Ok(actor) => {
                 let actor = actor.recorded();
-                (recorded(asked, Some(actor.clone()), None), Ok(actor))
+                (recorded(call, asked, Some(actor.clone()), None), Ok(actor))
             }
             Err((actor, denial)) => {
                 let actor = actor.map(|actor| actor.recorded());
-                (recorded(asked, actor, Some(denial)), Err(denial))
+                (recorded(call, asked, actor, Some(denial)), Err(denial))
             }
         };
         let decision = AuthorizationDecision {
@@ -63,6 +89,7 @@ impl App {
                 Some(_) => None,
                 None => signals(call).digest(),
             },
+            proxy_id: bridge.map(|bridge| bridge.proxy.clone()),
             ..decision
         };
         self.record_right(call, asked, decision).await?;
@@ -83,12 +110,14 @@ impl App {
             return self.decide_by_code(call, asked, agent).await;
         }
         let (roles, scopes) = key_grants(call.caller);
+        let key = KeySignal {
+            principal: call.caller.principal.as_str(),
+            roles: &roles,
+            scopes: &scopes,
+        };
         let signals = AdminSignals {
-            key: Some(KeySignal {
-                principal: call.caller.principal.as_str(),
-                roles: &roles,
-                scopes: &scopes,
-            }),
+            // The key of a transport is nobody's.
+            key: Some(key).filter(|_| call.chat.is_none()),
             ..signals(call)
         };
         authorize(auth, asked.action, &signals).map_err(|denial| {
@@ -106,12 +135,16 @@ impl App {
         asked: &PrivilegedAction<'_>,
         agent: &Arc<AgentSpec>,
     ) -> Result<ResolvedActor, (Option<ResolvedActor>, AuthzDenial)> {
-        let request = json!({"request": {"headers": call.headers}});
+        // As the chat adapter and the API have it.
+        let request = match call.chat {
+            Some(chat) => json!({"inbound": {"from": chat.address, "transport": chat.transport}}),
+            None => json!({"request": {"headers": call.headers}}),
+        };
         let resolved = self
             .call_rule(call, asked, agent, "adminAuth.resolveActor", vec![request])
             .await;
         let answer = resolved.map_err(|denial| (None, denial))?;
-        let actor = ResolvedActor::from_answer(&answer, CHANNEL);
+        let actor = ResolvedActor::from_answer(&answer, &signals(call).channel());
         let actor = actor.ok_or((None, AuthzDenial::NoActor))?;
         let session = asked.session.as_ref().map(|(_, shown)| shown.clone());
         let args = vec![
@@ -148,6 +181,8 @@ impl App {
             key: EffectId::new(uuid::Uuid::new_v4().to_string()),
             data: Object::new(),
             kv: BTreeMap::new(),
+            messages: Arc::from([]),
+            trace: None,
             actor: None,
             now: self.now(),
         };
@@ -165,7 +200,7 @@ impl App {
         }
     }
 
-    /// Writes the answer to the session's log, or to the audit log where there is no session.
+    /// Writes the answer to the session's log; where there is no session, to those of the agent and of audits.
     async fn record_right(
         &self,
         call: &AdminCall<'_>,
@@ -186,6 +221,18 @@ impl App {
             runtime
                 .record_audit_entry(tenant, name, asked.agent.as_str(), details)
                 .await?;
+            if !decision.granted {
+                self.runtime().metrics().conversations.denied();
+            }
+            let event = AgentLevelEvent {
+                workspace: call.caller.workspace.clone(),
+                actor: decision.actor.clone(),
+                body: AgentLevelEventBody::AuthorizationDecided(Box::new(decision)),
+            };
+            let (tenant, agent) = (&call.caller.tenant, asked.agent);
+            self.runtime()
+                .note_agent_event(tenant, agent, event)
+                .await?;
             return Ok(());
         };
         let command = SessionCommand::RecordAuthorization(Box::new(decision));
@@ -203,18 +250,19 @@ impl App {
 fn signals<'a>(call: &'a AdminCall<'_>) -> AdminSignals<'a> {
     AdminSignals {
         token: call.headers.get(ADMIN_TOKEN).map(String::as_str),
-        chat: None,
+        chat: call.chat,
         key: None,
     }
 }
 
 /// The roles and scopes of the caller's key.
-fn key_grants(caller: &Identity) -> (Vec<String>, Vec<String>) {
+pub(super) fn key_grants(caller: &Identity) -> (Vec<String>, Vec<String>) {
     let scopes = caller.scopes.iter().map(|scope| scope.as_str().to_owned());
     (caller.roles.to_vec(), scopes.collect())
 }
 
 fn recorded(
+    call: &AdminCall<'_>,
     asked: &PrivilegedAction<'_>,
     actor: Option<AdminActor>,
     denial: Option<AuthzDenial>,
@@ -226,7 +274,8 @@ fn recorded(
         actor,
         signal: None,
         escalation_id: asked.escalation.cloned(),
+        proxy_id: None,
         reason: reason.and_then(|reason| reason.as_str().map(str::to_owned)),
-        adapter: CHANNEL.to_owned(),
+        adapter: signals(call).channel(),
     }
 }

@@ -4,12 +4,11 @@ use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tandem_access::{Identity, Scope};
-use tandem_record::conversation::{
-    FlowRecord, SessionEventBody as Body, SessionLedger, SessionView,
-};
-use tandem_record::{Recorded, RunId, Seq, SessionId};
-use tandem_runtime::conversation::ChatSession;
+use tandem_record::conversation::{FlowRecord, SessionLedger, SessionView};
+use tandem_record::{MediaId, Recorded, RunId, Seq, SessionId};
+use tandem_runtime::conversation::{ChatSession, MediaContent};
 use tandem_runtime::{ListingPage, SessionFilter};
 
 /// A page of sessions.
@@ -29,7 +28,8 @@ pub struct JournalEntry {
 }
 
 impl App {
-    /// Sessions the caller may see, newest first. The filter's workspace is the caller's.
+    /// Sessions the caller may see, newest first. The filter's workspace is the caller's, as is its agent if the
+    /// caller is bound to one.
     pub async fn list_sessions(
         &self,
         caller: &Identity,
@@ -37,8 +37,16 @@ impl App {
         page: &ListingPage<SessionId>,
     ) -> Result<ListedSession, AppError> {
         caller.require_scope(Scope::RunsRead)?;
+        let named = filter.agent.as_ref();
+        if named.is_some_and(|agent| !caller.reaches_agent(agent)) {
+            return Ok(ListedSession {
+                sessions: Vec::new(),
+                next: None,
+            });
+        }
         let filter = SessionFilter {
             workspace: caller.workspace.clone(),
+            agent: filter.agent.or_else(|| caller.agent.clone()),
             ..filter
         };
         let store = self.runtime().store();
@@ -61,6 +69,19 @@ impl App {
     ) -> Result<SessionView, AppError> {
         caller.require_scope(Scope::RunsRead)?;
         Ok(self.find_session(caller, session).await?.view())
+    }
+
+    /// A recording or file of a session the caller may see.
+    pub async fn read_session_media(
+        &self,
+        caller: &Identity,
+        session: &SessionId,
+        media: &MediaId,
+    ) -> Result<MediaContent, AppError> {
+        caller.require_scope(Scope::RunsRead)?;
+        self.find_session(caller, session).await?;
+        let found = self.runtime().read_media(session, media).await?;
+        found.ok_or(AppError::NotFound(ResourceKind::Media))
     }
 
     /// The run of the session's active flow. A session the caller may not see has none.
@@ -102,42 +123,18 @@ impl App {
         Ok(log)
     }
 
-    /// The journals of the session's flow runs, in the order of their starts.
-    pub async fn read_session_journal(
-        &self,
-        caller: &Identity,
-        session: &SessionId,
-    ) -> Result<Vec<JournalEntry>, AppError> {
-        caller.require_scope(Scope::RunsRead)?;
-        self.find_session(caller, session).await?;
-        let runtime = self.runtime();
-        let mut entries = Vec::new();
-        for event in runtime.session_events_from(session, Seq(0)).await? {
-            let (Body::FlowStarted { .. }, Some(flow)) = (&event.event.body, &event.event.flow)
-            else {
-                continue;
-            };
-            let run = &flow.flow_run_id;
-            let journal = runtime.flow_journal(run).await?;
-            entries.extend(journal.into_iter().map(|record| JournalEntry {
-                run: run.clone(),
-                record,
-            }));
-        }
-        Ok(entries)
-    }
-
     /// A session the caller may see.
     pub(super) async fn find_session(
         &self,
         caller: &Identity,
         session: &SessionId,
-    ) -> Result<ChatSession, AppError> {
+    ) -> Result<Arc<ChatSession>, AppError> {
         let found = self.runtime().read_session(session).await?;
         let partition = caller.partition();
         let visible = found.filter(|found| {
             let owner = &found.start().owner;
             partition.covers_parts(&owner.tenant, owner.workspace.as_ref())
+                && caller.reaches_agent(&found.start().agent_id)
         });
         visible.ok_or(AppError::NotFound(ResourceKind::Session))
     }

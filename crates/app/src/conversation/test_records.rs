@@ -100,6 +100,7 @@ impl App {
         let runtime = self.runtime();
         let stored = runtime.test_switch(TestSeams::TRANSPORT).await?;
         let mut all = stored.as_deref().map(parsed).unwrap_or_else(|| json!({}));
+        let was_paused = all["paused"] == true;
         let changes = [
             ("failNext", faults.fail_next.map(|n| json!(n))),
             ("dropNext", faults.drop_next.map(|n| json!(n))),
@@ -113,6 +114,9 @@ impl App {
         runtime
             .set_test_switch(TestSeams::TRANSPORT, &all.to_string())
             .await?;
+        if was_paused && all["paused"] == false {
+            runtime.release_held_texts().await?;
+        }
         Ok(all)
     }
 }

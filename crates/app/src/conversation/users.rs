@@ -12,6 +12,8 @@ use tandem_runtime::{ChatUserFilter, ChatUserRow, ListingPage};
 const MAX_NAME_CHARS: usize = 256;
 const MAX_TAGS: usize = 100;
 const MAX_TAG_CHARS: usize = 128;
+const REPLY_FORMAT: &str = "preferredReplyFormat";
+const REPLY_FORMATS: [&str; 4] = ["text", "voice", "mirror", "dynamic"];
 
 /// A user of an agent.
 pub struct FoundUser {
@@ -26,7 +28,8 @@ impl FoundUser {
     fn from_row(row: ChatUserRow, caller: &Identity) -> Option<Self> {
         let listed: ListedChatUser = serde_json::from_str(&row.body).ok()?;
         let partition = caller.partition();
-        if !partition.covers_parts(&row.tenant, listed.workspace.as_ref()) {
+        let is_covered = partition.covers_parts(&row.tenant, listed.workspace.as_ref());
+        if !is_covered || !caller.reaches_agent(&row.agent) {
             return None;
         }
         Some(Self {
@@ -48,7 +51,7 @@ impl App {
         page: &ListingPage<ChatUserId>,
     ) -> Result<(Vec<FoundUser>, Option<ChatUserId>), AppError> {
         caller.require_scope(Scope::RunsRead)?;
-        self.find_agent(agent)?;
+        self.find_agent_for(caller, agent)?;
         let store = self.runtime().store();
         let listing = store
             .list_chat_users(&caller.tenant, agent, filter, page)
@@ -116,6 +119,18 @@ fn check_change(change: &ProfileChange) -> Result<(), AppError> {
     }
     if change.preferences.as_ref().is_some_and(|p| !p.is_object()) {
         return Err(AppError::invalid("/preferences", "must be an object"));
+    }
+    let format = change
+        .preferences
+        .as_ref()
+        .and_then(|p| p.get(REPLY_FORMAT));
+    if let Some(format) = format
+        && !format.is_null()
+        && !format.as_str().is_some_and(|f| REPLY_FORMATS.contains(&f))
+    {
+        let message = format!("must be one of {}", REPLY_FORMATS.join(", "));
+        let path = format!("/preferences/{REPLY_FORMAT}");
+        return Err(AppError::invalid(path, message));
     }
     Ok(())
 }

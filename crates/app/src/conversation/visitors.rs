@@ -6,16 +6,20 @@
 //!   here takes the id of a session.
 //! - Message ids are unique within a visitor: nobody claims, or learns of, the message of somebody else.
 
-use super::events::{SessionFollower, SessionUpdate};
 use super::inbound::{DeliveredMessage, DeliveryStatus, InboundSource, NewInbound};
+use super::session_follower::{SessionFollower, SessionUpdate};
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
+use crate::fair_shares::HeldShare;
 use crate::follow::wait_until_stopping;
+use serde_json::Value;
 use std::sync::Arc;
 use tandem_access::{Secret, VisitorId};
 use tandem_record::conversation::{SessionEvent, SessionStart};
-use tandem_record::{AgentId, Owner, Partition, Recorded, Seq, SessionId, StreamId};
-use tandem_runtime::conversation::{AgentSpec, AnswerPiece, WEB_TRANSPORT, user_id};
+use tandem_record::{
+    AgentId, MediaId, Owner, Partition, Recorded, Seq, SessionId, StreamId, Timestamp,
+};
+use tandem_runtime::conversation::{AgentSpec, AnswerPiece, MediaContent, WEB_TRANSPORT, user_id};
 use tandem_runtime::{Fault, ListingPage, SessionFilter};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -41,6 +45,8 @@ pub struct WebChat {
     pub state_keys: Option<Vec<String>>,
     /// Words for yes and no, to be offered as buttons.
     pub confirm_words: (String, String),
+    /// Visitors may send recordings.
+    pub hears_speech: bool,
     owner: Owner,
 }
 
@@ -54,6 +60,7 @@ impl WebChat {
             max_connections: web.max_connections,
             state_keys: web.state_keys,
             confirm_words: spec.confirm_words(),
+            hears_speech: spec.speech.is_some(),
             owner: Owner {
                 tenant: web.tenant,
                 workspace: web.workspace,
@@ -92,6 +99,8 @@ pub struct VisitorMessage {
     /// The same at every attempt.
     pub message_id: String,
     pub body: String,
+    /// A recording or file: `contentType` and `data` in base64.
+    pub media: Option<Value>,
 }
 
 impl App {
@@ -124,7 +133,7 @@ impl App {
         check(&message)?;
         let source = InboundSource {
             owner: visitor.owner.clone(),
-            transport: WEB_TRANSPORT,
+            transport: WEB_TRANSPORT.to_owned(),
             client_id: Some(visitor.id.as_str().to_owned()),
             runtime: self.runtime().clone(),
         };
@@ -135,7 +144,10 @@ impl App {
             body: message.body,
             kind: None,
             display_name: None,
-            media: None,
+            quoted_id: None,
+            relayed: false,
+            media: message.media,
+            sent_at: None,
             waits: false,
         };
         let DeliveredMessage { status, .. } = self.deliver(&source, new).await?;
@@ -147,6 +159,28 @@ impl App {
             _ => None,
         };
         Ok((status, notice))
+    }
+
+    /// A recording or file of a session of the visitor.
+    pub async fn read_visitor_media(
+        &self,
+        visitor: &Visitor,
+        session: &SessionId,
+        media: &MediaId,
+    ) -> Result<Option<MediaContent>, Fault> {
+        let runtime = self.runtime();
+        let found = runtime.read_session(session).await?;
+        let is_own = found.is_some_and(|found| {
+            let start = found.start();
+            start.agent_id == visitor.agent
+                && start.transport == WEB_TRANSPORT
+                && start.address == visitor.id.as_str()
+                && Partition::from(&start.owner) == Partition::from(&visitor.owner)
+        });
+        match is_own {
+            true => runtime.read_media(session, media).await,
+            false => Ok(None),
+        }
     }
 
     /// Follows the newest session of a visitor, and each one that begins after it.
@@ -165,6 +199,7 @@ impl App {
         VisitorFollower {
             bell: self.runtime().bell().listen(&user),
             app: self.clone(),
+            connected_at: self.now(),
             user,
             visitor,
             cursor,
@@ -210,7 +245,7 @@ fn check(message: &VisitorMessage) -> Result<(), AppError> {
         let text = "must have 1 to 100 letters, digits, '-', '_' and '.'";
         return Err(AppError::invalid("/messageId", text));
     }
-    if message.body.trim().is_empty() {
+    if message.body.trim().is_empty() && message.media.is_none() {
         return Err(AppError::invalid("/body", "must not be empty"));
     }
     if message.body.chars().count() > MAX_TEXT_CHARS {
@@ -231,6 +266,7 @@ pub struct VisitorCursor {
 pub struct VisitorFollower {
     app: App,
     visitor: Visitor,
+    connected_at: Timestamp,
     /// Rings when a session of the visitor begins or ends.
     bell: watch::Receiver<u64>,
     user: StreamId,
@@ -252,14 +288,20 @@ pub enum VisitorUpdate {
         /// The history begins after its first events.
         is_shortened: bool,
     },
-    Events(Vec<Recorded<SessionEvent>>),
-    Piece(Arc<AnswerPiece>),
+    /// With their room in memory, when they are many bytes.
+    Events(Vec<Recorded<SessionEvent>>, Option<Arc<HeldShare>>),
+    Piece(AnswerPiece),
     /// Everything that there is was returned, and nothing arrived before the deadline.
     TimedOut,
     Draining,
 }
 
 impl VisitorFollower {
+    /// The session that is followed.
+    pub fn session(&self) -> Option<&SessionId> {
+        self.session.as_ref()
+    }
+
     /// Waits for what comes next.
     pub async fn next(&mut self, until: Instant) -> Result<VisitorUpdate, Fault> {
         loop {
@@ -276,7 +318,9 @@ impl VisitorFollower {
                     }
                 }
                 update = next_of_session(&mut self.follower, until) => match update? {
-                    SessionUpdate::Events(events) => return Ok(VisitorUpdate::Events(events)),
+                    SessionUpdate::Events(events, room) => {
+                        return Ok(VisitorUpdate::Events(events, room));
+                    }
                     SessionUpdate::Piece(piece) => return Ok(VisitorUpdate::Piece(piece)),
                     SessionUpdate::Draining => return Ok(VisitorUpdate::Draining),
                     SessionUpdate::Ended => self.follower = None,
@@ -312,7 +356,10 @@ impl VisitorFollower {
         let first = after.map_or(oldest, |after| after.0.saturating_sub(LOOK_BACK_EVENTS));
         let before_first = first.checked_sub(1).map(Seq);
         let stopping = self.stopping.clone();
-        let follower = SessionFollower::new(runtime, &newest, before_first, stopping);
+        let has_begun_since = found.started_at() >= self.connected_at;
+        let start = found.start();
+        let follower =
+            SessionFollower::new(&self.app, start, before_first, has_begun_since, stopping);
         self.follower = Some(follower);
         self.session = Some(newest);
         Ok(Some(VisitorUpdate::Session {

@@ -1,13 +1,28 @@
-//! The desk: the list of conversations, and one of them with its transcript, its flow and its open questions.
+//! The desk: the list of conversations, and one of them with its transcript, its flow and its open questions; the list
+//! of escalations, and whose work each is.
 //!
 //! Questions are answered in the inbox, like those of runs; the desk links there.
 
+mod bridge;
+mod compared_answers;
+mod escalation;
+mod escalation_list;
+mod floor;
 mod list;
 mod session_page;
 
+pub use bridge::DeskBridge;
+pub use compared_answers::{ComparedAnswersView, ComparedPair, compared_answers_page};
+pub use escalation::{DeskEscalation, DeskOffer};
+pub(crate) use escalation::{DeskPlace, desk_work};
+pub use escalation_list::{
+    EscalationListRow, EscalationListView, EscalationSelection, escalation_list_page,
+    escalation_rows, escalations_link,
+};
+pub use floor::FloorView;
 pub use list::{ConversationListView, ConversationRow, conversation_list_page, conversation_rows};
 pub(crate) use session_page::transcript_items;
 pub use session_page::{
-    ConversationFlow, ConversationPageView, DeskQuestion, TranscriptLine, conversation_page,
-    conversation_parts,
+    ConversationFlow, ConversationPageView, DeskQuestion, TranscriptLine, conversation_link,
+    conversation_page, conversation_parts,
 };

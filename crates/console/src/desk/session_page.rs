@@ -5,6 +5,9 @@
 
 use maud::{Markup, html};
 
+use super::bridge::{DeskBridge, bridge_part};
+use super::escalation::{DeskEscalation, DeskPlace, desk_work, time_left};
+use super::floor::{FloorView, floor_part};
 use super::list::state_badge;
 use crate::chrome::{Chrome, Section, page_with};
 use crate::inbox::{InboxSelection, kind_class};
@@ -22,13 +25,20 @@ pub struct ConversationPageView {
     pub last_active_at: String,
     pub ended_at: Option<String>,
     pub waiting_since: Option<String>,
+    pub floor: FloorView,
     pub flow: Option<ConversationFlow>,
+    /// The one that relays now.
+    pub bridge: Option<DeskBridge>,
+    /// Those that are open.
+    pub escalations: Vec<DeskEscalation>,
     pub questions: Vec<DeskQuestion>,
     pub transcript: Vec<TranscriptLine>,
     /// Earlier messages that the page omits.
     pub lines_omitted: u64,
     /// The reader may end the conversation.
     pub can_end: bool,
+    /// A person answered in place of the agent, and the reader may ask what the agent would have said.
+    pub can_compare: bool,
     pub csrf: String,
 }
 
@@ -90,9 +100,13 @@ pub fn conversation_page(chrome: &Chrome, view: &ConversationPageView) -> String
                             p #writing-text .line-text {}
                         }
                     }
+                    (floor_part(&view.floor, &view.session_id, &view.csrf))
+                    (compare_part(view))
                 }
                 div.side {
                     (questions_part(view))
+                    (escalations_part(view))
+                    (bridge_part(view.bridge.as_ref(), &view.csrf))
                     (flow_part(view))
                 }
             }
@@ -109,11 +123,26 @@ pub fn conversation_page(chrome: &Chrome, view: &ConversationPageView) -> String
     )
 }
 
+/// The URL of a conversation, percent-encoded.
+pub fn conversation_link(session_id: &str) -> String {
+    links::conversation(session_id)
+}
+
 /// The parts of the page with their names, for the live stream.
-pub fn conversation_parts(view: &ConversationPageView) -> [(&'static str, String); 4] {
+pub fn conversation_parts(view: &ConversationPageView) -> [(&'static str, String); 8] {
     [
         ("header", header_part(view).into_string()),
+        (
+            "floor",
+            floor_part(&view.floor, &view.session_id, &view.csrf).into_string(),
+        ),
+        ("compare", compare_part(view).into_string()),
         ("questions", questions_part(view).into_string()),
+        ("escalations", escalations_part(view).into_string()),
+        (
+            "bridge",
+            bridge_part(view.bridge.as_ref(), &view.csrf).into_string(),
+        ),
         ("flow", flow_part(view).into_string()),
         ("transcript", transcript_part(view).into_string()),
     ]
@@ -159,6 +188,22 @@ fn header_part(view: &ConversationPageView) -> Markup {
     }
 }
 
+/// Leads to what the agent would have said where a person answered.
+fn compare_part(view: &ConversationPageView) -> Markup {
+    html! {
+        // An empty part stays, so that the live stream can fill it.
+        div.floor data-part="compare" {
+            @if view.can_compare {
+                form.desk-form method="post" action=(links::conversation_compare_answers(&view.session_id)) {
+                    input type="hidden" name="csrf" value=(view.csrf);
+                    button #action-compare type="submit" { "What would the agent have said?" }
+                    p.hint { "The agent answers the user's messages again, for you alone. This calls its model." }
+                }
+            }
+        }
+    }
+}
+
 fn questions_part(view: &ConversationPageView) -> Markup {
     html! {
         section.panel data-part="questions" aria-labelledby="questions-title" {
@@ -181,6 +226,28 @@ fn questions_part(view: &ConversationPageView) -> Markup {
                                 @if question.is_for_admins { "Decide in the inbox" } @else { "Open in the inbox" }
                             }
                         }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn escalations_part(view: &ConversationPageView) -> Markup {
+    html! {
+        // An empty part stays, so that the live stream can fill it.
+        section.panel data-part="escalations" aria-labelledby="escalations-title" hidden[view.escalations.is_empty()] {
+            div.panel-head { h2 #escalations-title { "Who has it" } span.count { (view.escalations.len()) } }
+            ul.desk-questions {
+                @for (number, escalation) in view.escalations.iter().enumerate() {
+                    li {
+                        p.question-head {
+                            @if let Some(priority) = &escalation.priority { span.priority { (priority) } }
+                            "Asked " (time::ago(&escalation.created_at))
+                            (time_left(escalation))
+                        }
+                        p.question-title { (escalation.reason) }
+                        (desk_work(escalation, number, DeskPlace::Conversation, &view.csrf))
                     }
                 }
             }

@@ -1,14 +1,14 @@
 //! One question in full: its content, its history, the next steps, and the form that answers it. A
 //! closed question shows who closed it and how.
 //!
-//! The part marked `standing` (votes, follow-up questions) is replaced while somebody types; the
+//! The part marked `standing` (whose work it is, votes, follow-up questions) is replaced while somebody types; the
 //! form is not.
 
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{InboxSelection, kinds, list};
-use crate::desk::{self, TranscriptLine};
+use crate::desk::{self, DeskEscalation, DeskPlace, TranscriptLine};
 use crate::{EventRow, links, status, time};
 
 /// Longer text of an artifact is folded at first.
@@ -44,6 +44,8 @@ pub struct CardView {
     pub decided: Option<Decided>,
     /// The conversation that asks; `None` for a workflow run.
     pub conversation: Option<CardConversation>,
+    /// The open escalation that is decided here.
+    pub escalation: Option<DeskEscalation>,
     /// The selection of the list beside the card.
     pub selection: InboxSelection,
     /// Why the content of the question is not shown and it cannot be answered here; `None` if it is shown.
@@ -218,6 +220,11 @@ fn votes_part(card: &CardView) -> Markup {
     let given = card.votes.iter().filter(|v| v.action != "reject").count();
     html! {
         div data-part="standing" {
+            @if let Some(escalation) = &card.escalation {
+                section.pad aria-label="Who has it" {
+                    (desk::desk_work(escalation, 0, DeskPlace::Question(&card.id), &card.csrf))
+                }
+            }
             @if needed > 1 || !card.votes.is_empty() {
                 section.pad.votes aria-label="Votes" {
                     h3 { "Votes " span.count { (given) " of " (needed) " approvals" } }

@@ -16,6 +16,51 @@ fn lines() -> Vec<TranscriptLine> {
         .into()
 }
 
+/// One of each state, as readers with and without rights see them.
+fn escalations() -> Vec<DeskEscalation> {
+    let states = [
+        (None, None, DeskOffer::As(hostile())),
+        (Some(hostile()), None, DeskOffer::WithToken),
+        (Some(hostile()), Some(hostile()), DeskOffer::As(hostile())),
+        (Some(hostile()), Some(hostile()), DeskOffer::Nothing),
+    ];
+    let escalations = states.map(|(assignee, claimed_at, offer)| DeskEscalation {
+        id: hostile(),
+        reason: hostile(),
+        priority: Some(hostile()),
+        queue: Some(hostile()),
+        is_stopped: claimed_at.is_some(),
+        assignee,
+        claimed_at,
+        created_at: hostile(),
+        deadline: Some(hostile()),
+        offer,
+    });
+    escalations.into()
+}
+
+fn escalation_list() -> EscalationListView {
+    let rows = escalations().into_iter();
+    EscalationListView {
+        rows: rows
+            .map(|escalation| EscalationListRow {
+                escalation,
+                session_id: hostile(),
+                agent_id: hostile(),
+                user: hostile(),
+            })
+            .collect(),
+        selection: EscalationSelection {
+            queue: Some(hostile()),
+            assignee: Some(hostile()),
+            unclaimed: true,
+        },
+        next_cursor: Some(hostile()),
+        live: true,
+        csrf: hostile(),
+    }
+}
+
 fn conversation() -> ConversationPageView {
     ConversationPageView {
         session_id: hostile(),
@@ -27,6 +72,12 @@ fn conversation() -> ConversationPageView {
         last_active_at: hostile(),
         ended_at: None,
         waiting_since: Some(hostile()),
+        floor: FloorView {
+            is_taken_over: true,
+            holder: Some(hostile()),
+            offer: DeskOffer::WithToken,
+            message_id: hostile(),
+        },
         flow: Some(ConversationFlow {
             flow_id: hostile(),
             run_id: hostile(),
@@ -34,6 +85,16 @@ fn conversation() -> ConversationPageView {
             deadline: Some(hostile()),
             answers: vec![(hostile(), hostile())],
         }),
+        bridge: Some(DeskBridge {
+            id: hostile(),
+            number: hostile(),
+            target: hostile(),
+            mode: hostile(),
+            started_at: hostile(),
+            deadline: Some(hostile()),
+            offer: DeskOffer::WithToken,
+        }),
+        escalations: escalations(),
         questions: vec![DeskQuestion {
             id: hostile(),
             kind: hostile(),
@@ -45,7 +106,25 @@ fn conversation() -> ConversationPageView {
         transcript: lines(),
         lines_omitted: 3,
         can_end: true,
+        can_compare: true,
         csrf: hostile(),
+    }
+}
+
+fn compared() -> ComparedAnswersView {
+    let pair = ComparedPair {
+        user: lines(),
+        human: lines(),
+        agent: vec![hostile()],
+        actions: vec![hostile()],
+        error: Some(hostile()),
+    };
+    ComparedAnswersView {
+        session_id: hostile(),
+        agent_id: hostile(),
+        user: hostile(),
+        pairs: vec![pair, ComparedPair::default()],
+        lines: Some(hostile()),
     }
 }
 
@@ -78,6 +157,7 @@ pub(super) fn pages(chrome: &Chrome) -> Vec<(&'static str, String)> {
             user: hostile(),
             transcript: lines(),
         }),
+        escalation: escalations().pop(),
         ..question("approval")
     };
     vec![
@@ -91,14 +171,48 @@ pub(super) fn pages(chrome: &Chrome) -> Vec<(&'static str, String)> {
             "bare conversation",
             conversation_page(chrome, &ConversationPageView::default()),
         ),
+        (
+            "compared answers",
+            compared_answers_page(chrome, &compared()),
+        ),
+        (
+            "no compared answers",
+            compared_answers_page(chrome, &ComparedAnswersView::default()),
+        ),
+        (
+            "long compared answers",
+            compared_answers_page(
+                chrome,
+                &ComparedAnswersView {
+                    lines: None,
+                    ..compared()
+                },
+            ),
+        ),
+        (
+            "escalations",
+            escalation_list_page(chrome, &escalation_list()),
+        ),
+        (
+            "no escalations",
+            escalation_list_page(chrome, &EscalationListView::default()),
+        ),
         ("escalation", inbox_page(chrome, &inbox(Some(card)))),
     ]
 }
 
 pub(super) fn fragments() -> Vec<(&'static str, String)> {
     let mut all = conversation_parts(&conversation()).to_vec();
+    all.push(("escalation rows", escalation_rows(&escalation_list())));
     all.push(("conversation rows", conversation_rows(&list())));
     all
+}
+
+#[test]
+fn answers_are_compared_only_where_it_is_offered() {
+    let offered = conversation_page(&chrome(), &conversation());
+    let bare = conversation_page(&chrome(), &ConversationPageView::default());
+    assert!(offered.contains("id=\"action-compare\"") && !bare.contains("action-compare"));
 }
 
 fn chat() -> String {
@@ -128,7 +242,12 @@ fn chat_page_loads_only_its_own_files_and_escapes_its_texts() {
 #[test]
 fn pages_contain_the_elements_their_scripts_use() {
     let desk = conversation_page(&chrome(), &conversation());
-    for (script, html) in [("chat.js", chat()), ("desk.js", desk)] {
+    let compared = compared_answers_page(&chrome(), &compared());
+    for (script, html) in [
+        ("chat.js", chat()),
+        ("desk.js", desk),
+        ("compared.js", compared),
+    ] {
         let tags = tags(&html);
         let ids: Vec<&str> = tags.iter().filter_map(|t| t.attribute("id")).collect();
         let code = std::str::from_utf8(asset(script).unwrap().body).unwrap();
@@ -142,7 +261,7 @@ fn pages_contain_the_elements_their_scripts_use() {
 /// Text of people reaches the chat as text. Nothing in its scripts parses HTML or runs text.
 #[test]
 fn chat_scripts_never_parse_text() {
-    for script in ["chat.js", "embed.js", "desk.js"] {
+    for script in ["chat.js", "embed.js", "desk.js", "compared.js"] {
         let code = std::str::from_utf8(asset(script).unwrap().body).unwrap();
         for danger in [
             "innerHTML",

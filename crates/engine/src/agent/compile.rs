@@ -2,7 +2,8 @@
 
 use super::{
     AgentProblem, AgentSpec, LoadedFlow, Prompt, PromptTemplate, admin_auth, command, conduct,
-    flows, hitl, limits, model, names, router, settings, tool, web_chat,
+    flows, hitl, limits, model, names, router, schedule, scheduler, settings, speech, targets,
+    tool, web_chat,
 };
 use crate::flow::{AuthorSchema, is_function};
 use crate::object_reader::{FieldProblems, ObjectReader};
@@ -11,7 +12,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tandem_schema::Budget;
 
-const MAX_SCHEDULES: usize = 1_000;
 const MAX_WORKFLOWS: usize = 500;
 const MAX_TRANSPORTS: usize = 50;
 const MAX_HTTP_ORIGINS: usize = 100;
@@ -77,8 +77,10 @@ fn read(
     let prompt = prompt(fields);
     let output_schema = fields.schema("outputSchema", budget);
     let admin_auth = admin_auth::admin_auth(fields);
+    let scheduler = scheduler::scheduler(fields);
     let spec = AgentSpec {
         agent_id: agent_id.to_owned(),
+        config: config.clone(),
         prompt: prompt.unwrap_or(Prompt::Function),
         has_context: fields.function("context"),
         output_schema: output_schema.map(|(source, schema)| AuthorSchema::new(source, schema)),
@@ -92,8 +94,8 @@ fn read(
         flow_router: router::router(fields, budget),
         hitl: hitl::hitl(fields, admin_auth.is_some()),
         admin_auth,
-        schedules: map(fields, "schedules", MAX_SCHEDULES),
-        scheduler: fields.json_object("scheduler"),
+        schedules: schedule::schedules(fields, &scheduler, problems),
+        scheduler,
         single_user: fields.text("singleUser"),
         texts: conduct::texts(fields),
         limits: limits::limits(fields),
@@ -102,6 +104,7 @@ fn read(
         tts_voice: fields
             .text("ttsVoice")
             .unwrap_or_else(|| DEFAULT_VOICE.to_owned()),
+        speech: speech::speech(fields),
         finalization: conduct::finalization(fields),
         transports: transports(fields),
         web_chat: web_chat::web_chat(fields),
@@ -112,12 +115,14 @@ fn read(
         agent_mode: conduct::agent_mode(fields),
         on_new_message: conduct::on_new_message(fields),
         on_divergence: conduct::on_divergence(fields),
+        strict: fields.flag("strict").unwrap_or_default(),
         redaction: conduct::redaction(fields),
         consent: conduct::consent(fields),
         workflows: fields.texts("workflows", MAX_WORKFLOWS),
         profile_tool: fields.flag("profileTool").unwrap_or_default(),
     };
     names::check(&spec, problems);
+    targets::check(&spec.hitl, problems);
     Some(spec)
 }
 

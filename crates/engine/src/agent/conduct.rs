@@ -3,6 +3,7 @@
 use crate::object_reader::ObjectReader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tandem_record::Masking;
 pub use tandem_record::conversation::AgentMode;
 
 const DEFAULT_FALLBACK: &str = "Sorry, I hit an unexpected issue. Please try again in a moment.";
@@ -55,6 +56,17 @@ pub enum TextRedaction {
     Full,
     Hashed,
     Omitted,
+}
+
+impl TextRedaction {
+    /// What stands in place of a text.
+    pub fn masking(self) -> Masking {
+        match self {
+            Self::Full => Masking::Passthrough,
+            Self::Hashed => Masking::Hash,
+            Self::Omitted => Masking::Omit,
+        }
+    }
 }
 
 /// Which hooks the author wrote, and what their failure means.

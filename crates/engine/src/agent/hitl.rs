@@ -1,15 +1,19 @@
 //! People in the loop: confirmations, escalations, takeover, what happens to messages meanwhile.
 
+use super::hours::{self, OpeningHours};
+use super::web_chat::WEB_TRANSPORT;
 use crate::flow::effect::EscalationMode;
 use crate::flow::{MAX_KEYWORDS, MAX_TIMEOUT_SECONDS};
 use crate::object_reader::ObjectReader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tandem_record::Object;
 
 const MAX_CONTEXT_MESSAGES: u64 = 200;
 const MAX_TARGETS: usize = 200;
+/// The transport that every host has, for the API and for tests.
+const LOOPBACK_TRANSPORT: &str = "loopback";
+const MAX_NOTICES: usize = 10;
 const MAX_ACTORS: usize = 200;
 const MAX_COMMANDS: usize = 200;
 const DEFAULT_CONFIRM_MS: u64 = 300_000;
@@ -21,6 +25,8 @@ pub struct HitlSpec {
     pub escalation: EscalationDefaults,
     pub async_pending: AsyncPending,
     pub targets: BTreeMap<String, HitlTarget>,
+    /// Who is told of each escalation that opens.
+    pub notify: Vec<NoticeTarget>,
     pub takeover: TakeoverSpec,
     /// How a user reaches a person without a flow.
     pub human: HumanOffer,
@@ -28,8 +34,8 @@ pub struct HitlSpec {
     pub user_cancel_keywords: Vec<String>,
     /// What an escalation tells its reviewer; absent means nothing.
     pub context: Option<EscalationContext>,
-    /// Opening hours of the agent, as they were written.
-    pub hours: Option<Object>,
+    /// Opening hours of the agent; absent means always.
+    pub hours: Option<OpeningHours>,
 }
 
 /// What an escalation tells its reviewer besides its own fields.
@@ -37,6 +43,8 @@ pub struct HitlSpec {
 pub struct EscalationContext {
     /// The last messages.
     pub messages: usize,
+    /// What the session is about, if its agent keeps that.
+    pub summary: bool,
     pub profile: bool,
     /// What the user answered in the flow.
     pub answers: bool,
@@ -75,8 +83,13 @@ pub struct EscalationDefaults {
     pub fallback: EscalationFallback,
     /// Sent to the user when an escalation opens.
     pub auto_ack_text: Option<String>,
+    /// The desk of escalations that name none.
+    pub queue: Option<String>,
+    /// The time of an escalation does not run while somebody who claimed it works on it.
     pub claim_stops_timeout: bool,
+    /// Sent instead of the other text while nobody is there.
     pub outside_hours_text: Option<String>,
+    /// Timeouts of escalations count the hours in which somebody is there.
     pub count_open_hours_only: bool,
 }
 
@@ -115,8 +128,16 @@ pub struct HitlTarget {
     pub label: Option<String>,
     /// Ids of the actors whose input counts; absent means everybody with the right.
     pub allowed_actors: Option<Vec<String>>,
+    /// Used instead while this one is closed.
     pub fallback_target: Option<String>,
-    pub hours: Option<Object>,
+    pub hours: Option<OpeningHours>,
+}
+
+/// An address that is told of escalations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeTarget {
+    pub transport: String,
+    pub address: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,7 +179,8 @@ pub(super) fn hitl(config: &ObjectReader<'_>, has_admins: bool) -> HitlSpec {
         human: human(&hitl),
         user_cancel_keywords: keywords(&hitl, "userCancelKeywords").unwrap_or_default(),
         context: context(&hitl),
-        hours: config.json_object("hours"),
+        hours: hours::hours(config),
+        notify: notices(&hitl, config),
         targets,
     }
 }
@@ -168,6 +190,7 @@ fn context(hitl: &ObjectReader<'_>) -> Option<EscalationContext> {
     let messages = settings.integer("messages", 0..=MAX_CONTEXT_MESSAGES);
     Some(EscalationContext {
         messages: messages.unwrap_or(10) as usize,
+        summary: settings.flag("summary").unwrap_or(true),
         profile: settings.flag("profile").unwrap_or(true),
         answers: settings.flag("answers").unwrap_or(true),
     })
@@ -217,6 +240,7 @@ fn escalation_defaults(section: &ObjectReader<'_>) -> EscalationDefaults {
             .choice("fallbackMode", &fallbacks)
             .unwrap_or_default(),
         auto_ack_text: section.text("autoAckText"),
+        queue: section.text("queue"),
         claim_stops_timeout: section.flag("claimStopsTimeout").unwrap_or_default(),
         outside_hours_text: section.text("outsideHoursText"),
         count_open_hours_only: section.flag("countOpenHoursOnly").unwrap_or_default(),
@@ -266,9 +290,35 @@ fn targets(hitl: &ObjectReader<'_>) -> BTreeMap<String, HitlTarget> {
             label: target.text("label"),
             allowed_actors: target.texts("allowedActors", MAX_ACTORS),
             fallback_target,
-            hours: target.json_object("hours"),
+            hours: hours::hours(&target),
         };
         Some(((*key).to_owned(), read))
+    });
+    read.collect()
+}
+
+/// Each names a transport of the agent, or the loopback transport.
+fn notices(hitl: &ObjectReader<'_>, config: &ObjectReader<'_>) -> Vec<NoticeTarget> {
+    let known = config.get("transports").and_then(Value::as_object);
+    let is_known = |name: &str| {
+        name == LOOPBACK_TRANSPORT || known.is_some_and(|known| known.contains_key(name))
+    };
+    let listed = hitl.objects("notify", MAX_NOTICES);
+    let read = listed.iter().map(|entry| {
+        let target = NoticeTarget {
+            transport: entry.required_text("transport"),
+            address: entry.required_text("address"),
+        };
+        // Visitors of a web page are not told of escalations.
+        if !target.transport.is_empty()
+            && (!is_known(&target.transport) || target.transport == WEB_TRANSPORT)
+        {
+            entry.report(
+                "transport",
+                "is none of the agent's transports that can notify",
+            );
+        }
+        target
     });
     read.collect()
 }

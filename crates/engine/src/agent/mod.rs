@@ -2,7 +2,7 @@
 //!
 //! Owns: every field of an agent file, its defaults and its bounds, and the rules that connect fields
 //! (names of flows, tools and commands). Functions of the author stay in their realm; here is only
-//! known that they exist. Schedules are kept as JSON.
+//! known that they exist.
 //!
 //! Invariants:
 //! - An existing [`AgentSpec`] is valid: names resolve, schemas and the prompt compile, numbers are in
@@ -16,12 +16,17 @@ mod compile;
 mod conduct;
 mod flows;
 mod hitl;
+mod hours;
 mod limits;
 mod model;
 mod names;
 mod prompt;
 mod router;
+mod schedule;
+mod scheduler;
 mod settings;
+mod speech;
+mod targets;
 mod tool;
 mod web_chat;
 
@@ -35,13 +40,17 @@ pub use conduct::{
 pub use flows::{FlowSpec, FlowTool, LoadedFlow};
 pub use hitl::{
     AsyncPending, AsyncPendingPolicy, ConfirmDefaults, ConfirmTimeoutBehavior, EscalationContext,
-    EscalationDefaults, EscalationFallback, HitlSpec, HitlTarget, HumanOffer, TakeoverAdapter,
-    TakeoverSpec, UnrecognizedReply,
+    EscalationDefaults, EscalationFallback, HitlSpec, HitlTarget, HumanOffer, NoticeTarget,
+    TakeoverAdapter, TakeoverSpec, UnrecognizedReply,
 };
+pub use hours::OpeningHours;
 pub use limits::{AgentLimits, AgentTimeouts, RetrySpec};
 pub use model::{AgentModel, ScriptSource};
 pub use prompt::{Prompt, PromptError, PromptTemplate};
 pub use router::{FlowRouter, RouterFallback};
+pub use schedule::{read_schedule, written_schedule};
+pub use scheduler::SchedulerSpec;
+pub use speech::{AgentSpeech, SpeechEncoding};
 pub use tool::{AgentTool, AgentToolKind, ToolApproval};
 pub use web_chat::{WEB_TRANSPORT, WebChatSpec};
 
@@ -49,7 +58,7 @@ use crate::flow::AuthorSchema;
 use crate::session::Language;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tandem_record::Object;
+use tandem_record::conversation::ScheduleDefinition;
 
 /// One thing wrong with an agent's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -63,6 +72,8 @@ pub struct AgentProblem {
 #[derive(Debug)]
 pub struct AgentSpec {
     pub agent_id: String,
+    /// As it was written, with markers in the place of functions.
+    pub config: Value,
     pub prompt: Prompt,
     /// `context` is a function of the author.
     pub has_context: bool,
@@ -79,9 +90,9 @@ pub struct AgentSpec {
     pub hitl: HitlSpec,
     /// Without it every privileged action is denied.
     pub admin_auth: Option<AdminAuthSpec>,
-    /// As they were written. Only the flows they name are checked.
-    pub schedules: BTreeMap<String, Value>,
-    pub scheduler: Option<Object>,
+    /// The schedules of its file, by their keys.
+    pub schedules: BTreeMap<String, ScheduleDefinition>,
+    pub scheduler: SchedulerSpec,
     /// The only user who is served.
     pub single_user: Option<String>,
     pub texts: AgentTexts,
@@ -89,6 +100,8 @@ pub struct AgentSpec {
     pub timeouts: AgentTimeouts,
     pub retry: RetrySpec,
     pub tts_voice: String,
+    /// Without it speech is neither understood nor made.
+    pub speech: Option<AgentSpeech>,
     pub finalization: Finalization,
     /// Transport id to its configuration; empty means the loopback transport.
     pub transports: BTreeMap<String, Value>,
@@ -103,6 +116,8 @@ pub struct AgentSpec {
     pub agent_mode: AgentMode,
     pub on_new_message: NewMessagePolicy,
     pub on_divergence: OnDivergence,
+    /// After every turn its flows are run again from their journals and compared.
+    pub strict: bool,
     pub redaction: TextRedaction,
     pub consent: Option<Consent>,
     /// Workflows that its flows and its model may start; absent means all for flows, none for the

@@ -2,16 +2,17 @@
 
 use super::{AgentSpec, RouterFallback, TALK_TO_HUMAN, UPDATE_MY_PROFILE, WORKFLOW_RUN};
 use crate::definition::nearest;
-use crate::object_reader::{FieldProblems, ObjectReader};
+use crate::object_reader::FieldProblems;
 use crate::session::command_line::{ADMIN_COMMANDS, BUILTIN_COMMANDS, HELP};
 use std::collections::BTreeSet;
+use tandem_record::conversation::ScheduleToolOperation;
 
 /// Tools of the host that no agent may redefine.
 pub(crate) const RESERVED_TOOLS: [&str; 7] = [
-    "createCurrentUserSchedule",
-    "updateCurrentUserSchedule",
-    "cancelCurrentUserSchedule",
-    "listCurrentUserSchedules",
+    ScheduleToolOperation::Create.tool(),
+    ScheduleToolOperation::Update.tool(),
+    ScheduleToolOperation::Cancel.tool(),
+    ScheduleToolOperation::List.tool(),
     TALK_TO_HUMAN,
     UPDATE_MY_PROFILE,
     WORKFLOW_RUN,
@@ -116,18 +117,12 @@ fn command_flows(spec: &AgentSpec, problems: &FieldProblems) {
 
 fn schedules(spec: &AgentSpec, problems: &FieldProblems) {
     for (key, schedule) in &spec.schedules {
-        let at = format!("/schedules/{}", escaped(key));
-        let Some(schedule) = ObjectReader::new(schedule, at.as_str(), problems) else {
-            continue;
-        };
-        let flow_id = schedule.required_text("flowId");
-        if !flow_id.is_empty() {
-            known_flow(spec, &flow_id, &format!("{at}/flowId"), problems);
-        }
+        let at = format!("/schedules/{}/flowId", escaped(key));
+        known_flow(spec, schedule.flow_id.as_str(), &at, problems);
     }
 }
 
-fn known_flow(spec: &AgentSpec, flow_id: &str, at: &str, problems: &FieldProblems) {
+pub(super) fn known_flow(spec: &AgentSpec, flow_id: &str, at: &str, problems: &FieldProblems) {
     if spec.flows.contains_key(flow_id) {
         return;
     }

@@ -22,8 +22,8 @@ const AGENT: &[Setting] = &[
     object("flowRouter", ROUTER),
     object("hitl", HITL),
     object("adminAuth", ADMIN_AUTH),
-    value("schedules"),
-    value("scheduler"),
+    map_of("schedules", SCHEDULE),
+    object("scheduler", SCHEDULER),
     value("singleUser"),
     value("welcomeMessage"),
     value("fallbackReply"),
@@ -46,6 +46,7 @@ const AGENT: &[Setting] = &[
     value("maxRecursionSteps"),
     object("flowLimits", FLOW_LIMITS),
     value("ttsVoice"),
+    object("speech", SPEECH),
     value("finalizationStrategy"),
     value("transports"),
     object("http", &[value("allow")]),
@@ -55,12 +56,56 @@ const AGENT: &[Setting] = &[
     value("agentMode"),
     value("onNewMessage"),
     value("onDivergence"),
+    value("strict"),
     value("redaction"),
     object("consent", &[value("stopKeywords"), value("startKeywords")]),
     object("hours", HOURS),
     value("workflows"),
     value("profileTool"),
     value("maxSessionTokens"),
+];
+
+const SCHEDULER: &[Setting] = &[
+    value("enabled"),
+    value("timezone"),
+    value("executor"),
+    value("pollIntervalMs"),
+    value("claimTtlSeconds"),
+    value("maxConcurrentRuns"),
+    value("perMinute"),
+    object("defaultOnMissed", ON_MISSED),
+    value("tools"),
+];
+
+const ON_MISSED: &[Setting] = &[value("policy"), value("maxRuns"), value("maxAgeSeconds")];
+
+/// The fields of one schedule, wherever it is written.
+pub(super) const SCHEDULE: &[Setting] = &[
+    value("flowId"),
+    object("trigger", &[value("type"), value("expr"), value("runAt")]),
+    object(
+        "target",
+        &[
+            value("kind"),
+            value("userExternalId"),
+            value("sessionId"),
+            value("campaignId"),
+            object(
+                "segment",
+                &[
+                    value("type"),
+                    value("activeSinceDays"),
+                    value("tag"),
+                    value("query"),
+                ],
+            ),
+        ],
+    ),
+    value("allowSessionBootstrap"),
+    object("onMissed", ON_MISSED),
+    value("onActiveFlow"),
+    value("metadata"),
+    value("input"),
 ];
 
 const TOOL: &[Setting] = &[
@@ -113,9 +158,15 @@ const HITL: &[Setting] = &[
     value("offerHuman"),
     value("userCancelKeywords"),
     object("escalationContext", ESCALATION_CONTEXT),
+    list_of("notify", &[value("transport"), value("address")]),
 ];
 
-const ESCALATION_CONTEXT: &[Setting] = &[value("messages"), value("profile"), value("answers")];
+const ESCALATION_CONTEXT: &[Setting] = &[
+    value("messages"),
+    value("summary"),
+    value("profile"),
+    value("answers"),
+];
 
 const CONFIRM: &[Setting] = &[
     value("timeoutSeconds"),
@@ -130,6 +181,7 @@ const ESCALATION: &[Setting] = &[
     value("timeoutSeconds"),
     value("fallbackMode"),
     value("autoAckText"),
+    value("queue"),
     value("claimStopsTimeout"),
     value("outsideHoursText"),
     value("countOpenHoursOnly"),
@@ -193,6 +245,17 @@ const MODEL: &[Setting] = &[
     value("apiKeyEnv"),
     value("temperature"),
     value("maxTokens"),
+];
+
+const SPEECH: &[Setting] = &[
+    value("provider"),
+    value("baseUrl"),
+    value("apiKeyEnv"),
+    value("transcriptionModel"),
+    value("synthesisModel"),
+    value("format"),
+    value("transcript"),
+    value("fail"),
 ];
 
 pub(super) fn report_unknown(config: &Value, problems: &FieldProblems) {

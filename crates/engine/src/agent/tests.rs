@@ -1,6 +1,7 @@
 //! Configurations of agents: what is accepted with which defaults, and what is refused.
 
 mod accepted;
+mod desk;
 mod prompts;
 mod refused;
 

@@ -48,7 +48,7 @@ fn user() -> AgentUser {
     AgentUser::new(contact("Ada").user.id)
 }
 
-/// Z-13: a session is reused while it is active; the next one begins after its end.
+/// Z-13 (half: a session is reused while it is active; the next one begins after its end)
 #[test]
 fn user_has_one_active_session() {
     let mut user = user();
@@ -64,7 +64,7 @@ fn user_has_one_active_session() {
     assert_eq!(user.active_session(), Some(&SessionId::new("s2")));
 }
 
-/// Z-248: a chosen name stays, whatever later sender profiles say.
+/// Z-248 (half: a chosen name stays, whatever later sender profiles say)
 #[test]
 fn chosen_name_is_not_replaced_by_a_sender_profile() {
     let mut user = user();

@@ -141,10 +141,11 @@ impl ConformanceKind {
         matches!(self, Self::Hold | Self::SideEffect | Self::DuplicateMessage)
     }
 
-    /// The secret of the operator that the node proves to have.
-    pub(crate) fn echoed_secret(&self) -> Option<&str> {
+    /// The secret of the operator that the node needs.
+    pub(crate) fn needed_secret(&self) -> Option<&str> {
         match self {
             Self::SecretEcho { secret_id } => Some(secret_id),
+            Self::MemoryHook(hook) => hook.secret(),
             _ => None,
         }
     }

@@ -49,6 +49,14 @@ impl MemoryHook {
         }
     }
 
+    /// The secret of the operator that it needs.
+    pub(super) fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Redaction { secret_id } => Some(secret_id),
+            Self::WriteThenRead | Self::CrossTenant { .. } | Self::Ttl => None,
+        }
+    }
+
     /// The memory names that a hook reads.
     pub(super) fn memory_refs(&self, own: &str) -> Vec<String> {
         match self {

@@ -2,9 +2,9 @@
 //! so that the runs pinned to it stay readable.
 
 use super::check::{Examined, examine};
-use super::{Definition, Permissions, Problem, undefined_names, unreachable};
+use super::{Definition, Permissions, Problem, undefined_names, unreachable, without_effect};
 use crate::conformance::scripts::decision_faults;
-use crate::node::{Kind, RefusalPolicy, unknown_settings};
+use crate::node::{Kind, RefusalPolicy, profile_problem, unknown_pack_settings, unknown_settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tandem_record::Object;
@@ -20,7 +20,8 @@ impl Definition {
             whole,
             mut problems,
         } = examine(document, permissions);
-        for unknown in unknown_settings(document) {
+        let of_packs = unknown_pack_settings(document, permissions.packs);
+        for unknown in unknown_settings(document).into_iter().chain(of_packs) {
             let problem = Problem {
                 warning: match unknown.refusal {
                     RefusalPolicy::Always => false,
@@ -31,7 +32,10 @@ impl Definition {
             };
             problems.push(problem);
         }
+        problems.extend(without_effect::problems(document));
         if let Some(definition) = &definition {
+            problems.extend(quorums(definition));
+            problems.extend(profiles(definition));
             problems.extend(schedules(definition));
             problems.extend(defaults(definition));
             problems.extend(mapped_channels(definition));
@@ -67,6 +71,55 @@ fn schedules(definition: &Definition) -> Vec<Problem> {
                 format!("/triggers/{i}"),
                 "this host starts no runs by schedule; remove or disable the trigger",
             )
+        })
+        .collect()
+}
+
+/// A quorum is filled by different people. More than are named, over all levels of escalation, never
+/// decide.
+fn quorums(definition: &Definition) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for node in &definition.nodes {
+        let Kind::ApprovalGate(gate) = &node.kind else {
+            continue;
+        };
+        let Some(people) = gate.interrupt_settings.most_approvers() else {
+            continue;
+        };
+        if u64::from(gate.required) <= people as u64 {
+            continue;
+        }
+        let data = match node.type_id.as_str() {
+            "core.interrupt" => "/data",
+            _ => "",
+        };
+        let path = format!("/nodes/{}/config{data}/requiredApprovals", node.doc);
+        let message = format!(
+            "is {}, but only {people} may approve: the question could never be accepted",
+            gate.required
+        );
+        problems.push(Problem {
+            node: Some(node.id.clone()),
+            ..Problem::new(path, message)
+        });
+    }
+    problems
+}
+
+/// A misspelled profile would be taken for none.
+fn profiles(definition: &Definition) -> Vec<Problem> {
+    let gates = definition
+        .nodes
+        .iter()
+        .filter(|node| matches!(node.kind, Kind::ApprovalGate(_)));
+    gates
+        .filter_map(|node| {
+            let config = &definition.document.nodes[node.doc].config;
+            let message = profile_problem(config)?;
+            Some(Problem {
+                node: Some(node.id.clone()),
+                ..Problem::new(format!("/nodes/{}/config/profile", node.doc), message)
+            })
         })
         .collect()
 }

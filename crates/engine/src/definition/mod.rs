@@ -12,6 +12,7 @@ mod topology;
 mod triggers;
 mod undefined_names;
 mod unreachable;
+mod without_effect;
 
 pub use nearest::nearest;
 pub use undefined_names::{ChildReference, child_references};
@@ -176,9 +177,9 @@ impl Definition {
     }
 
     /// Secrets of the operator that test-only nodes prove to have.
-    pub fn echoed_secrets(&self) -> impl Iterator<Item = &str> {
+    pub fn needed_secrets(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().filter_map(|node| match &node.kind {
-            Kind::Conformance(kind) => kind.echoed_secret(),
+            Kind::Conformance(kind) => kind.needed_secret(),
             _ => None,
         })
     }

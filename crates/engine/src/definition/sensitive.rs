@@ -4,13 +4,15 @@
 //!
 //! Whatever path a run takes, a value that is passed on is marked wherever it arrives: over inputs,
 //! edges and bindings, through variables, channels and loops, out of children that received it. A
-//! few more places may be marked. Not marked are results that others compute from a value
-//! (services, models, tools, packs, memory, people), and what a condition reveals about it.
+//! few more places may be marked, such as everything that is read from memory under a key that another
+//! node wrote a sensitive value to. Not marked are results that others compute from a value
+//! (services, models, tools, packs, people), what other runs left in memory, and what a condition reveals
+//! about it.
 
 use super::document::PortValue;
 use super::{CompiledNode, Definition};
 use crate::expression::Expression;
-use crate::node::{DecisionSource, Kind, MemoryAction};
+use crate::node::{DecisionSource, Kind, MemoryAction, MemoryConfig, MemoryKey, MemorySource};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tandem_record::{Masking, NodeId, RunRequest, Sensitivity};
@@ -73,6 +75,7 @@ impl Definition {
         });
         Sensitivity {
             mode: config.and_then(|c| c.masking_mode).unwrap_or_default(),
+            texts: None,
             class: doc.metadata.compliance_class.clone(),
             variables: variables.map(|v| v.name.clone()).collect(),
             channels: channels.map(|(name, _)| name.clone()).collect(),
@@ -90,7 +93,14 @@ impl Definition {
         for node in &self.nodes {
             let ports = self.sensitive_ports(node, found);
             let error = may_quote_sensitive(node, &ports, found).then_some(Mark::Error);
-            for mark in marks(node, &ports, found).into_iter().chain(error) {
+            let decision = self.carries_out_sensitive(node, found);
+            let decision = decision.then_some(Mark::Port("decision"));
+            let reads_memory = self.reads_sensitive_memory(node, found);
+            for mark in marks(node, &ports, reads_memory, found)
+                .into_iter()
+                .chain(error)
+                .chain(decision)
+            {
                 more |= match mark {
                     Mark::Error => found.errors.insert(node.id.clone()),
                     Mark::Port(port) => {
@@ -105,9 +115,43 @@ impl Definition {
         more
     }
 
+    /// Whether the node carries out decisions of supervisors, and one of these is sensitive.
+    fn carries_out_sensitive(&self, node: &CompiledNode, found: &Sensitivity) -> bool {
+        let supervises = |node: &&CompiledNode| matches!(node.kind, Kind::Supervisor(_));
+        matches!(node.kind, Kind::Dispatch(_))
+            && self
+                .nodes
+                .iter()
+                .filter(supervises)
+                .any(|supervisor| is_sensitive_output(found, &supervisor.id, "decision"))
+    }
+
+    /// Whether the node reads an entry of memory that another node of this workflow writes something sensitive to.
+    fn reads_sensitive_memory(&self, node: &CompiledNode, found: &Sensitivity) -> bool {
+        let Kind::Memory(config) = &node.kind else {
+            return false;
+        };
+        let may_read = |key: &Option<String>| match &config.action {
+            MemoryAction::Get {
+                key: MemoryKey::Text(read),
+            } => key.as_ref() == Some(read),
+            MemoryAction::Get { .. } | MemoryAction::List { .. } => true,
+            MemoryAction::Put { .. } | MemoryAction::Delete { .. } => false,
+        };
+        self.nodes.iter().any(|other| {
+            matches!(&other.kind, Kind::Memory(MemoryConfig {
+                action: MemoryAction::Put { key, value: MemorySource::Variable(name), .. }, ..
+            }) if found.holds(name) && may_read(key))
+        })
+    }
+
     /// The input ports that may contain something sensitive: the static counterpart of
     /// `port_values`.
-    fn sensitive_ports(&self, node: &CompiledNode, found: &Sensitivity) -> BTreeSet<String> {
+    pub(crate) fn sensitive_ports(
+        &self,
+        node: &CompiledNode,
+        found: &Sensitivity,
+    ) -> BTreeSet<String> {
         let bindings = &self.document.nodes[node.doc].inputs;
         let mut ports = BTreeSet::new();
         if node.incoming.is_empty() {
@@ -148,6 +192,7 @@ impl Definition {
 fn marks<'a>(
     node: &'a CompiledNode,
     ports: &'a BTreeSet<String>,
+    reads_sensitive_memory: bool,
     found: &Sensitivity,
 ) -> Vec<Mark<'a>> {
     // A value that goes to a variable and to a port is sensitive in both places.
@@ -190,7 +235,7 @@ fn marks<'a>(
                 MemoryAction::Put { .. } => "memoryId",
                 MemoryAction::Delete { .. } => "deleted",
             };
-            same(port, config.output.as_ref(), false)
+            same(port, config.output.as_ref(), reads_sensitive_memory)
         }
         // A person who accepts it may have edited it.
         Kind::ApprovalGate(gate) => when(
@@ -224,6 +269,7 @@ fn marks<'a>(
         | Kind::ClarificationGate(_)
         | Kind::GenericInterrupt(_)
         | Kind::ConversationGate(_)
+        | Kind::ChatFlow(_)
         | Kind::Pack
         | Kind::Gated { .. }
         | Kind::Conformance(_) => Vec::new(),

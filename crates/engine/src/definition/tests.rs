@@ -423,7 +423,7 @@ fn secrets_that_test_nodes_echo_are_listed() {
     );
     let document = with(document, "/nodes/1/config", json!({"secretId": "key"}));
     let compiled = Definition::compile(&document, Permissions::default()).expect("a definition");
-    assert_eq!(compiled.echoed_secrets().collect::<Vec<_>>(), ["key"]);
+    assert_eq!(compiled.needed_secrets().collect::<Vec<_>>(), ["key"]);
 }
 
 #[test]

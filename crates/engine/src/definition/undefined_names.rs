@@ -72,6 +72,11 @@ pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
         });
     };
     for node in &definition.nodes {
+        for (path, name) in set_by(definition, node) {
+            if let Some(fault) = names.undeclared(&name) {
+                report(path, Some(&node.id), fault);
+            }
+        }
         for (path, name) in read_by(definition, node) {
             if let Some(fault) = names.unknown_variable(&name) {
                 report(path, Some(&node.id), fault);
@@ -107,7 +112,9 @@ pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
 
 /// All names that a document declares or sets.
 struct DefinedNames<'a> {
-    /// Channels are read as variables too.
+    /// Declared in the document. Channels are read as variables too.
+    declared: BTreeSet<&'a str>,
+    /// Declared, or set by a node.
     variables: BTreeSet<&'a str>,
     nodes: BTreeSet<&'a str>,
 }
@@ -117,10 +124,12 @@ impl<'a> DefinedNames<'a> {
         let doc = &definition.document;
         let mut variables: BTreeSet<&str> = doc.variables.iter().map(|v| v.name.as_str()).collect();
         variables.extend(definition.channels.keys().map(String::as_str));
+        let declared = variables.clone();
         for node in &definition.nodes {
             variables.extend(written_by(node));
         }
         Self {
+            declared,
             variables,
             nodes: definition.nodes.iter().map(|n| n.id.as_str()).collect(),
         }
@@ -131,6 +140,18 @@ impl<'a> DefinedNames<'a> {
             return None;
         }
         Some(missing("variable", name, &self.variables))
+    }
+
+    /// Why a node should not set this variable.
+    fn undeclared(&self, name: &str) -> Option<String> {
+        if self.declared.contains(name) {
+            return None;
+        }
+        let fault = format!("sets a variable that is not declared: {name:?}");
+        Some(match nearest(name, self.declared.iter().copied()) {
+            Some(meant) => format!("{fault}; did you mean `{meant}`?"),
+            None => format!("{fault}; declare it in variables"),
+        })
     }
 
     /// Inputs are not checked: a caller may give more of them than are declared.
@@ -173,6 +194,39 @@ fn written_by(node: &CompiledNode) -> Vec<&str> {
         Kind::ConversationGate(_) => vec!["conversation"],
         _ => Vec::new(),
     }
+}
+
+/// Variables that the author has a node set, and the path of each.
+fn set_by(definition: &Definition, node: &CompiledNode) -> Vec<(String, String)> {
+    let at = format!("/nodes/{}/config", node.doc);
+    let config = &definition.document.nodes[node.doc].config;
+    match &node.kind {
+        Kind::SetVariable { name, .. } => vec![(format!("{at}/name"), name.clone())],
+        Kind::Http(_) | Kind::Memory(_) => {
+            let output = config.get("output").and_then(Value::as_str);
+            let output = output.map(|name| (format!("{at}/output"), name.to_owned()));
+            output.into_iter().collect()
+        }
+        Kind::SubWorkflow(_) => names_of_mapping(&at, "outputMapping", config.get("outputMapping")),
+        Kind::Dispatch(_) => {
+            let mut set = names_of_mapping(&at, "outputMapping", config.get("outputMapping"));
+            let workers = config.get("perWorkerOutputMappings");
+            for (worker, mapping) in workers.and_then(Value::as_object).into_iter().flatten() {
+                let under = format!("perWorkerOutputMappings/{worker}");
+                set.extend(names_of_mapping(&at, &under, Some(mapping)));
+            }
+            set
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The names on the left of a mapping.
+fn names_of_mapping(at: &str, under: &str, mapping: Option<&Value>) -> Vec<(String, String)> {
+    let pairs = mapping.and_then(Value::as_object).into_iter().flatten();
+    pairs
+        .map(|(name, _)| (format!("{at}/{under}/{name}"), name.clone()))
+        .collect()
 }
 
 /// Variables a node reads by name, and the path of each.

@@ -5,7 +5,9 @@ use super::{Reminder, SchemaSource};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tandem_record::Object;
-pub use tandem_record::conversation::{EscalationMode, EscalationPriority, WaitFor};
+pub use tandem_record::conversation::{
+    EscalationMode, EscalationPriority, ProxyFlags, ProxyMode, ProxyTimeoutBehavior, WaitFor,
+};
 
 /// A plain value a flow hands to the runtime.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,25 +120,6 @@ pub struct ProxyStartEffect {
     pub auto_prefix: Option<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProxyMode {
-    /// Both sides see each other.
-    #[default]
-    Mirror,
-    /// The admin watches and advises the flow; the user is not addressed.
-    Shadow,
-}
-
-/// What a bridge relays: the flags of the effect over the defaults of its mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProxyFlags {
-    pub forward_user_messages: bool,
-    pub forward_admin_messages: bool,
-    pub auto_prefix: bool,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProxyWaitEffect {
@@ -147,15 +130,6 @@ pub struct ProxyWaitEffect {
     /// The effect carries the function; it lives in the parked instance.
     #[serde(default)]
     pub process_before_forward: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProxyTimeoutBehavior {
-    #[default]
-    Continue,
-    EndProxy,
-    FallbackEscalation,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,10 +3,10 @@
 
 use super::state::{FlowRun, node_of, workflow_id};
 use serde_json::{Value, json};
-use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart};
+use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart, ParentNode};
 use tandem_record::{
-    DefinitionHash, DrainPolicy, ErrorInfo, Event, NodeId, NodeStatus, Object, RunOptions,
-    RunRequest, RunStatus, Seq, Timestamp, Transport,
+    DefinitionHash, DrainPolicy, ErrorInfo, Event, NodeId, NodeStatus, Object, ParentCause,
+    ParentLink, RunOptions, RunRequest, RunStatus, Seq, Timestamp, Transport,
 };
 
 /// The prefix of the node types that effects are shown as.
@@ -39,7 +39,10 @@ impl FlowRun {
         let mut events = vec![stored];
         match record {
             FlowRecord::Started(start) => events.insert(0, run_started(start)),
-            FlowRecord::Segment { .. } | FlowRecord::Host { .. } | FlowRecord::Resumed { .. } => {}
+            FlowRecord::Segment { .. }
+            | FlowRecord::Host { .. }
+            | FlowRecord::Hook { .. }
+            | FlowRecord::Resumed { .. } => {}
             FlowRecord::Effect { step, effect, .. } => events.push(Event::NodeStarted {
                 node: node_of(*step),
                 type_id: type_id(effect),
@@ -99,7 +102,6 @@ impl FlowRun {
                 error: thrown(error),
                 attempts: 1,
                 child: None,
-                returned: 0,
             },
         }
     }
@@ -112,7 +114,6 @@ impl FlowRun {
             duration_ms: now.ms_since(started.unwrap_or(now)),
             cost: None,
             child: None,
-            returned: 0,
             untrusted: false,
         }
     }
@@ -130,7 +131,6 @@ impl FlowRun {
                 node,
                 reason: reason.unwrap_or("ended").to_owned(),
                 child: None,
-                returned: 0,
             }];
         }
         let mut events = self.resolution_events(None);
@@ -202,6 +202,20 @@ impl FlowRun {
     }
 }
 
+/// The link to the workflow whose node started the flow, for readers of runs.
+fn parent_link(parent: &ParentNode) -> ParentLink {
+    ParentLink {
+        run_id: parent.run_id.clone(),
+        node_id: parent.node_id.clone(),
+        dispatched_at: parent.dispatched_at,
+        lineage: Vec::new(),
+        harvest: Vec::new(),
+        cause: ParentCause::SubWorkflow,
+        // A flow starts no runs of the tree.
+        root: None,
+    }
+}
+
 fn run_started(start: &FlowRunStart) -> Event {
     let inputs = match &start.input {
         None => Object::new(),
@@ -231,7 +245,7 @@ fn run_started(start: &FlowRunStart) -> Event {
             scope_id: None,
             callback_url: None,
             callback_may_answer: false,
-            parent: None,
+            parent: start.parent.as_ref().map(parent_link),
             claimed_parent: None,
             waiting_session: None,
             conformance_role: false,
@@ -240,8 +254,9 @@ fn run_started(start: &FlowRunStart) -> Event {
             transport: Transport::Rest,
             trace: None,
             memory: None,
-            forked_from: None,
+            forked_from: start.forked_from.clone(),
             forked_by: Vec::new(),
+            levels_above: 0,
         }),
         engine_version: crate::ENGINE_VERSION,
         variables: Object::new(),

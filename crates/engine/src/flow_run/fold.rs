@@ -2,6 +2,7 @@
 
 use super::state::{FlowRun, FlowRunState, FlowStep, OpenPause, step_of};
 use serde_json::Value;
+use std::sync::Arc;
 use tandem_record::conversation::{FlowPause, FlowRecord};
 use tandem_record::{
     ClosedInterrupt, ErrorInfo, Event, NodeId, NodeStatus, RecordedEvent, Resolution, RunStatus,
@@ -93,14 +94,24 @@ impl FlowRunState {
             FlowRecord::Paused { pause, .. } => {
                 let is_same = |open: &OpenPause| open.pause.interrupt_id() == pause.interrupt_id();
                 let shown = self.open.take().filter(is_same);
+                let mut interrupt = shown.and_then(|open| open.interrupt);
+                if let Some(interrupt) = &mut interrupt {
+                    interrupt.due = pause.deadline();
+                }
                 self.open = Some(OpenPause {
                     step: last_step,
                     pause: pause.clone(),
-                    interrupt: shown.and_then(|open| open.interrupt),
+                    interrupt,
                 });
             }
-            FlowRecord::Resumed { by, outcome, .. } => {
+            FlowRecord::Resumed {
+                by,
+                outcome,
+                answered_by,
+                ..
+            } => {
                 self.resumed = Some((*by, outcome.clone()));
+                self.answered_by.clone_from(answered_by);
             }
             FlowRecord::Result {
                 value: Some(value), ..
@@ -117,6 +128,7 @@ impl FlowRunState {
             FlowRecord::Result { value: None, .. }
             | FlowRecord::Segment { .. }
             | FlowRecord::Host { .. }
+            | FlowRecord::Hook { .. }
             | FlowRecord::Ended { .. }
             | FlowRecord::Failed { .. }
             | FlowRecord::Diverged { .. } => {}
@@ -152,7 +164,7 @@ impl FlowRunState {
         let open = self.open.take();
         self.resumed = None;
         self.bytes += STEP_BYTES;
-        self.closed.push(ClosedInterrupt {
+        self.closed.push(Arc::new(ClosedInterrupt {
             interrupt: resolution.interrupt.clone(),
             node: node.clone(),
             overdue: outcome == "timeout",
@@ -162,14 +174,14 @@ impl FlowRunState {
             asked_at: open
                 .and_then(|open| open.interrupt)
                 .map(|interrupt| interrupt.requested_at),
-        });
+        }));
     }
 
     fn cancel_question(&mut self, node: &NodeId, at: Timestamp) {
         self.resumed = None;
         if let Some(interrupt) = self.open.take().and_then(|open| open.interrupt) {
-            self.closed
-                .push(ClosedInterrupt::cancelled(&interrupt, node, at));
+            let closed = ClosedInterrupt::cancelled(&interrupt, node, at);
+            self.closed.push(Arc::new(closed));
         }
     }
 

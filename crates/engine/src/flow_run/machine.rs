@@ -5,6 +5,7 @@ use crate::machine::{Decision, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use tandem_record::conversation::FlowRecord;
 use tandem_record::{Cause, Event, RecordedEvent, Seq, StreamId, TenantId, Timestamp};
 
@@ -15,7 +16,11 @@ pub enum FlowRunCommand {
     /// code saw it, so the journal must have it.
     Append {
         at: Timestamp,
-        records: Vec<FlowRecord>,
+        records: Arc<[FlowRecord]>,
+    },
+    /// The whole journal of a detached run that repeats another one, with the times of its source.
+    Copy {
+        records: Vec<(Timestamp, FlowRecord)>,
     },
 }
 
@@ -79,12 +84,19 @@ impl Machine for FlowRun {
         command: &FlowRunCommand,
         context: &FlowRunContext,
     ) -> Result<Decision<Self>, FlowRunRefusal> {
-        let FlowRunCommand::Append { at, records } = command;
-        // If the clock stepped back, the times in the log must not.
-        let now = (*at).max(self.state.last_at);
+        let records: Vec<(Timestamp, &FlowRecord)> = match command {
+            FlowRunCommand::Append { at, records } => {
+                records.iter().map(|record| (*at, record)).collect()
+            }
+            FlowRunCommand::Copy { records } => {
+                records.iter().map(|(at, record)| (*at, record)).collect()
+            }
+        };
         let mut after = self.clone();
         let mut events = Vec::new();
-        for record in records {
+        for (at, record) in records {
+            // If the clock stepped back, the times in the log must not.
+            let now = at.max(after.state.last_at);
             let is_start = matches!(record, FlowRecord::Started(_));
             if after.is_ended() {
                 return Err(FlowRunRefusal::Ended);

@@ -21,6 +21,7 @@ mod state;
 mod view;
 
 pub use machine::{FlowRunCommand, FlowRunContext, FlowRunRefusal, NoFlowRunEffect};
+pub(crate) use state::workflow_id_of;
 pub use state::{FlowRun, FlowRunState};
 
 #[cfg(test)]

@@ -111,6 +111,7 @@ impl FlowRun {
                 ShownPause::Approval { priority, .. } => *priority,
                 _ => None,
             },
+            hidden: None,
         };
         let mut events = vec![Event::InterruptRequested {
             node: node.clone(),
@@ -191,6 +192,12 @@ impl FlowRun {
             FlowPause::Workflow { run_id, .. } => ShownPause::ExternalEvent {
                 event_type: "tandem.run_finished",
                 correlation: [("runId".to_owned(), json!(run_id))].into_iter().collect(),
+            },
+            FlowPause::ProxyWait { proxy_id, .. } => ShownPause::ExternalEvent {
+                event_type: "tandem.proxy_input",
+                correlation: [("proxyId".to_owned(), json!(proxy_id))]
+                    .into_iter()
+                    .collect(),
             },
         }
     }

@@ -75,12 +75,16 @@ impl FlowRun {
         };
         let answer = answer.cloned().unwrap_or_default();
         let answers: Object = [(question.to_owned(), answer)].into_iter().collect();
+        let answered_by = self.state.answered_by.clone().map(Principal::from);
         let resolved = Event::ClarificationResolved {
             node: node_of(open.step),
             answers: answers.clone(),
-            by: None,
+            by: answered_by.clone(),
         };
-        let outcome = Outcome::of(name, json!({"answers": answers}));
+        let outcome = Outcome {
+            by: answered_by,
+            ..Outcome::of(name, json!({"answers": answers}))
+        };
         (vec![resolved], outcome)
     }
 

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use tandem_record::conversation::{FlowPause, FlowRunStart, ResumedBy};
 use tandem_record::{
-    ClosedInterrupt, ErrorInfo, Interrupt, InterruptId, NodeId, NodeStatus, Object, RunId,
-    RunRequest, RunStatus, Seq, TenantId, Timestamp, WorkflowId,
+    AgentId, ClosedInterrupt, ErrorInfo, FlowId, Interrupt, InterruptId, NodeId, NodeStatus,
+    Object, RunId, RunRequest, RunStatus, Seq, TenantId, Timestamp, WorkflowId,
 };
 
 /// One run of a flow.
@@ -34,7 +35,10 @@ pub struct FlowRunState {
     pub(super) open: Option<OpenPause>,
     /// The wait is over, but its result is not in the journal yet.
     pub(super) resumed: Option<(ResumedBy, String)>,
-    pub(super) closed: Vec<ClosedInterrupt>,
+    /// Who answered it.
+    #[serde(default)]
+    pub(super) answered_by: Option<String>,
+    pub(super) closed: Vec<Arc<ClosedInterrupt>>,
     /// Answers to `ask`, by key.
     pub(super) answers: Object,
     /// What the run gave, once it has completed.
@@ -84,6 +88,7 @@ impl FlowRun {
             steps: Vec::new(),
             open: None,
             resumed: None,
+            answered_by: None,
             closed: Vec::new(),
             answers: Object::new(),
             outputs: None,
@@ -135,7 +140,8 @@ impl FlowRun {
 
     /// How a question ended, if it did.
     pub fn closed_question(&self, id: &InterruptId) -> Option<&ClosedInterrupt> {
-        self.state.closed.iter().rev().find(|c| c.interrupt == *id)
+        let mut closed = self.state.closed.iter().rev();
+        closed.find(|c| c.interrupt == *id).map(|c| &**c)
     }
 
     /// The workflow that flow runs of this flow belong to. Ids of workflows have no `:` or `/`.
@@ -148,7 +154,12 @@ impl FlowRun {
 }
 
 pub(super) fn workflow_id(start: &FlowRunStart) -> WorkflowId {
-    let name = format!("flow.{}.{}", start.agent_id, start.flow_id);
+    workflow_id_of(&start.agent_id, &start.flow_id)
+}
+
+/// The workflow that runs of a flow belong to. Ids of workflows have no `:` or `/`.
+pub(crate) fn workflow_id_of(agent: &AgentId, flow: &FlowId) -> WorkflowId {
+    let name = format!("flow.{agent}.{flow}");
     WorkflowId::from(name.replace([':', '/'], "_"))
 }
 

@@ -96,7 +96,8 @@ pub(crate) fn fold(
             }
             Value::Object(merged)
         }
-        "counter" => add(current.as_ref(), value),
+        // A sum that does not exist is refused before it is written.
+        "counter" => add(current.as_ref(), value).or(current).unwrap_or_default(),
         // A reducer nobody here knows reads as the latest value.
         _ => value.clone(),
     }
@@ -108,13 +109,21 @@ fn voter(entry: &Value) -> Option<&Value> {
     entry.get("userId").or_else(|| entry.get("voter"))
 }
 
-fn add(current: Option<&Value>, value: &Value) -> Value {
+/// The sum, exact for whole numbers; `None` when it is out of range.
+fn add(current: Option<&Value>, value: &Value) -> Option<Value> {
+    let whole = |number: &Value| match number.as_u64() {
+        Some(number) => Some(i128::from(number)),
+        None => number.as_i64().map(i128::from),
+    };
     let zero = json!(0);
     let current = current.unwrap_or(&zero);
-    match (current.as_i64(), value.as_i64()) {
-        (Some(a), Some(b)) => json!(a.saturating_add(b)),
-        _ => json!(current.as_f64().unwrap_or(0.0) + value.as_f64().unwrap_or(0.0)),
+    if let (Some(a), Some(b)) = (whole(current), whole(value)) {
+        let sum = a + b;
+        let unsigned = || u64::try_from(sum).ok().map(Value::from);
+        return i64::try_from(sum).ok().map(Value::from).or_else(unsigned);
     }
+    let sum = current.as_f64().unwrap_or(0.0) + value.as_f64().unwrap_or(0.0);
+    sum.is_finite().then(|| json!(sum))
 }
 
 /// The parameters of a write.
@@ -147,6 +156,9 @@ pub(crate) fn check_write(
             "channel {channel:?} counts numbers, not {}",
             kind_of(value)
         ));
+    }
+    if reducer == "counter" && add(current, value).is_none() {
+        return refuse(format!("channel {channel:?} cannot count that far"));
     }
     charge_fold(write, value, current, meter)?;
     // What has aged out makes room first. Built only where it is looked at.

@@ -2,8 +2,8 @@
 
 use super::settings::{AllowedSettings, NONE, Setting, object, value};
 use super::{
-    conversation, dispatch, flow, gate, http, interrupt, memory, model, sub_workflow, supervisor,
-    tool,
+    chat_flow, conversation, dispatch, flow, gate, http, interrupt, memory, model, sub_workflow,
+    supervisor, tool,
 };
 use crate::conformance;
 use AllowedSettings::{ByConfig, Closed, ClosedByProtocol, Open};
@@ -95,6 +95,7 @@ const CATALOG: &[NodeType] = &[
     served("core.mcp.toolCall", Closed(tool::CALL)),
     // A call of one tool. Prompts themselves are only available to conformance workflows.
     in_part("core.ai.callPrompt", ByConfig(call_prompt)),
+    served("vendor.tandem.flow", Closed(chat_flow::SETTINGS)),
     served("vendor.tandem.http", Closed(http::SETTINGS)),
     served("vendor.tandem.memory", Closed(memory::SETTINGS)),
     gated(

@@ -84,6 +84,22 @@ const QUESTION: &[Setting] = &[value("id"), value("question"), value("schema")];
 /// The answers to an approval.
 pub const ACTIONS: [&str; 5] = ["accept", "reject", "refine", "edit-accept", "ask"];
 const AUTH_REQUIRED: &str = "openwop-interrupt-auth-required";
+/// Profiles of questions that ask nothing more of the decider.
+const OTHER_PROFILES: [&str; 5] = [
+    "openwop-interrupts",
+    "openwop-interrupt-cascade-cancel",
+    "openwop-interrupt-external-event",
+    "openwop-interrupt-parent-child",
+    "openwop-interrupt-quorum",
+];
+
+/// What is wrong with the profile of a gate.
+pub(crate) fn profile_problem(config: &Object) -> Option<String> {
+    let profile = config.get("profile")?.as_str()?;
+    let is_known = profile == AUTH_REQUIRED || OTHER_PROFILES.contains(&profile);
+    let others = OTHER_PROFILES.join(", ");
+    (!is_known).then(|| format!("{profile:?} is no profile; known are {AUTH_REQUIRED}, {others}"))
+}
 
 impl ApprovalGate {
     pub(super) fn parse(config: &Object, cx: &mut ParseContext<'_>) -> Option<Self> {
@@ -139,7 +155,10 @@ impl ApprovalGate {
         }
         let known = GateDeciders {
             deciders,
-            auth_required: cx.text(config, "profile")?.as_deref() == Some(AUTH_REQUIRED),
+            // A profile that is not known may have been meant to protect the gate.
+            auth_required: cx
+                .text(config, "profile")?
+                .is_some_and(|profile| !OTHER_PROFILES.contains(&profile.as_str())),
         };
         let mut interrupt_settings =
             InterruptSettings::parse(config, known, check_approval_default, cx)?;
@@ -209,14 +228,17 @@ impl ApprovalGate {
         if let Some(priority) = self.interrupt_settings.priority {
             data["priority"] = json!(priority);
         }
-        let port = inputs.get("artifact").cloned();
-        let shown = self.artifact.get("artifactData").cloned().or(port);
-        if let Some(shown) = shown {
+        if let Some(shown) = self.artifact(inputs) {
             data["artifactData"] = shown;
-        } else if !inputs.is_empty() {
-            data["artifactData"] = json!(inputs);
         }
         data
+    }
+
+    /// The subject of the approval.
+    pub(crate) fn artifact(&self, inputs: &Object) -> Option<Value> {
+        let port = || inputs.get("artifact").cloned();
+        let given = self.artifact.get("artifactData").cloned().or_else(port);
+        given.or_else(|| (!inputs.is_empty()).then(|| json!(inputs)))
     }
 }
 

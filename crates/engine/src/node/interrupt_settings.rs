@@ -5,6 +5,7 @@ use super::ParseContext;
 use super::settings::{Setting, list_of, object, value};
 use crate::definition::{Problem, schema};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use tandem_record::{DecisionPolicy, Object, Principal};
 use tandem_schema::{Meter, Schema};
 
@@ -194,6 +195,25 @@ impl InterruptSettings {
             no_self_approval: self.no_self_approval,
             initiators,
         }
+    }
+
+    /// How many different people may decide, over all levels; `None` if that is not known from the
+    /// document.
+    pub(crate) fn most_approvers(&self) -> Option<usize> {
+        let levels = match &self.on_timeout {
+            OnTimeout::Escalate(levels) => levels.as_slice(),
+            _ => &[],
+        };
+        let later = levels.iter().map(|level| &level.deciders);
+        let mut people = BTreeSet::new();
+        for deciders in std::iter::once(&self.deciders).chain(later) {
+            let anyone = !(deciders.groups.is_empty() && deciders.roles.is_empty());
+            if anyone || deciders.is_empty() {
+                return None;
+            }
+            people.extend(&deciders.approvers);
+        }
+        Some(people.len())
     }
 
     /// Whether the identity of the decider ever matters.

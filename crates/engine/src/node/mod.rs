@@ -2,6 +2,7 @@
 //! registration, so that an invalid `config` is refused with its path instead of failing a run.
 
 mod catalog;
+mod chat_flow;
 mod conversation;
 mod decision;
 mod dispatch;
@@ -31,19 +32,20 @@ use tandem_schema::Schema;
 use catalog::all_types;
 pub(crate) use catalog::test_only;
 pub use catalog::{Availability, NodeType, advertised_types, node_type};
+pub(crate) use chat_flow::ChatFlow;
 pub(crate) use conversation::ConversationGate;
 pub(crate) use decision::{OrchestratorDecision, Route};
 pub use dispatch::{ASK_USER_ROUTINGS, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT};
 pub(crate) use dispatch::{Dispatch, FanOut, JoinMode, OnWorkerFailure, Parallel};
 pub(crate) use flow::{ChannelWrite, LoopConfig, delay_ms, millis};
 pub use gate::ACTIONS as APPROVAL_ACTIONS;
-pub(crate) use gate::{ApprovalGate, ClarificationGate, GenericInterrupt};
+pub(crate) use gate::{ApprovalGate, ClarificationGate, GenericInterrupt, profile_problem};
 pub(crate) use http::HttpConfig;
 pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use interrupt_settings::{EscalationLevel, InterruptSettings, OnTimeout};
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 pub(crate) use model::ModelNode;
-pub(crate) use settings::{RefusalPolicy, unknown_settings};
+pub(crate) use settings::{RefusalPolicy, unknown_pack_settings, unknown_settings};
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{DecisionSource, Supervisor};
 pub(crate) use tool::ToolNode;
@@ -81,6 +83,7 @@ pub(crate) enum Kind {
     Pack,
     Memory(MemoryConfig),
     ConversationGate(ConversationGate),
+    ChatFlow(ChatFlow),
     Supervisor(Supervisor),
     Dispatch(Dispatch),
     /// Known to the protocol, not provided by this host: registered, but no run may start.
@@ -246,6 +249,8 @@ impl Kind {
             | Self::ClarificationGate(_)
             | Self::GenericInterrupt(_)
             | Self::ConversationGate(_)
+            // Nobody is talked to twice: the recorded result is used.
+            | Self::ChatFlow(_)
             | Self::Supervisor(_)
             | Self::Dispatch(_)
             | Self::Gated { .. } => false,
@@ -327,6 +332,7 @@ pub(crate) fn parse(type_id: &str, config: &Object, cx: &mut ParseContext<'_>) -
         }
         "core.ai.callPrompt" if cx.test_hook() => ModelNode::prompt(config, cx).map(Kind::Model),
         "core.ai.callPrompt" => cx.no_such_type(type_id),
+        "vendor.tandem.flow" => ChatFlow::parse(config, cx).map(Kind::ChatFlow),
         "vendor.tandem.http" => HttpConfig::parse(config, cx).map(Kind::Http),
         "vendor.tandem.memory" => MemoryConfig::parse(config, cx).map(Kind::Memory),
         _ if known.availability == Availability::TestOnly => {

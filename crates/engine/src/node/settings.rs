@@ -4,6 +4,7 @@
 use super::{http, node_type};
 use crate::definition::{Problem, nearest};
 use crate::flow::is_function;
+use crate::pack::AllowedPackTypes;
 use serde_json::Value;
 use tandem_record::Object;
 
@@ -89,6 +90,16 @@ const NODE_SETTINGS: &[Setting] = &[
     value("onError"),
 ];
 
+/// The keys of a document's `settings` that this host knows.
+const WORKFLOW_SETTINGS: &[Setting] = &[
+    value("timeout"),
+    value("maxRetries"),
+    value("logLevel"),
+    value("maxLoopbackIterations"),
+    value("compensation"),
+];
+const COMPLIANCE_CONFIG: &[Setting] = &[value("maskingMode")];
+
 /// A setting that does not exist.
 pub(crate) struct UnknownSetting {
     pub(crate) problem: Problem,
@@ -109,7 +120,22 @@ pub(crate) enum RefusalPolicy {
 /// Every unknown setting in a document. The document need not be valid otherwise.
 pub(crate) fn unknown_settings(document: &Value) -> Vec<UnknownSetting> {
     let nodes = document["nodes"].as_array().into_iter().flatten();
-    let mut search = Search::default();
+    let mut search = Search {
+        refusal: RefusalPolicy::Never,
+        ..Search::default()
+    };
+    for (at, owner, settings) in [
+        ("/settings", "a workflow's settings", WORKFLOW_SETTINGS),
+        (
+            "/metadata/complianceConfig",
+            "complianceConfig",
+            COMPLIANCE_CONFIG,
+        ),
+    ] {
+        if let Some(Value::Object(given)) = document.pointer(at) {
+            search.look(owner, settings, given, at);
+        }
+    }
     for (i, node) in nodes.enumerate() {
         search.node = node["id"].as_str();
         if let Some(given) = node["settings"].as_object() {
@@ -135,6 +161,49 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<UnknownSetting> {
     }
     search.found.truncate(MAX_UNKNOWN);
     search.found
+}
+
+/// Every setting of a pack's node that the pack's schema does not declare.
+pub(crate) fn unknown_pack_settings(
+    document: &Value,
+    packs: AllowedPackTypes<'_>,
+) -> Vec<UnknownSetting> {
+    let nodes = document["nodes"].as_array().into_iter().flatten();
+    let mut found = Vec::new();
+    for (i, node) in nodes.enumerate() {
+        let type_id = node["typeId"].as_str().unwrap_or_default();
+        let Some(shape) = packs.config(type_id) else {
+            if packs.is_listed(type_id) && node["config"].as_object().is_some_and(|c| !c.is_empty())
+            {
+                let message = format!(
+                    "is not checked: the pack of {type_id} declares no schema for its configuration"
+                );
+                let mut problem = Problem::new(format!("/nodes/{i}/config"), message);
+                problem.node = node["id"].as_str().map(Into::into);
+                found.push(UnknownSetting {
+                    problem,
+                    refusal: RefusalPolicy::Never,
+                });
+            }
+            continue;
+        };
+        for unknown in shape.unknown_keys(&node["config"]) {
+            if unknown.key.starts_with(AUTHORS_PREFIX) {
+                continue;
+            }
+            let known = || unknown.known.iter().copied();
+            let key = escaped(unknown.key);
+            let path = format!("/nodes/{i}/config{}/{key}", unknown.at);
+            let mut problem = Problem::new(path, not_a_setting(type_id, unknown.key, known));
+            problem.node = node["id"].as_str().map(Into::into);
+            found.push(UnknownSetting {
+                problem,
+                refusal: RefusalPolicy::UnlessAllowed,
+            });
+        }
+    }
+    found.truncate(MAX_UNKNOWN);
+    found
 }
 
 /// Every unknown setting of one object that is not a node.
@@ -208,20 +277,28 @@ impl Search<'_> {
             return;
         }
         let names = || settings.iter().map(|setting| setting.name);
-        let message = match nearest(key, names()) {
-            Some(meant) => format!("is not a setting of {owner}; did you mean `{meant}`?"),
-            None if settings.is_empty() => format!("is not a setting of {owner}, which has none"),
-            None => {
-                let all: Vec<&str> = names().collect();
-                format!("is not a setting of {owner}; it has {}", all.join(", "))
-            }
-        };
+        let message = not_a_setting(owner, key, names);
         let mut problem = Problem::new(path, message);
         problem.node = self.node.map(Into::into);
         self.found.push(UnknownSetting {
             problem,
             refusal: self.refusal,
         });
+    }
+}
+
+fn not_a_setting<'a, N: Iterator<Item = &'a str>>(
+    owner: &str,
+    key: &str,
+    names: impl Fn() -> N,
+) -> String {
+    match nearest(key, names()) {
+        Some(meant) => format!("is not a setting of {owner}; did you mean `{meant}`?"),
+        None if names().next().is_none() => format!("is not a setting of {owner}, which has none"),
+        None => {
+            let all: Vec<&str> = names().collect();
+            format!("is not a setting of {owner}; it has {}", all.join(", "))
+        }
     }
 }
 

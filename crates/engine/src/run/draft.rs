@@ -6,7 +6,7 @@ use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::agents::AgentPolicy;
 use crate::run::calls::ModelAnswers;
-use crate::run::children::ChildrenDraft;
+use crate::run::children::{ChildrenDraft, TreePlaces};
 use crate::run::lifecycle::{Limits, UsageDraft, charge_event, charge_state_copy};
 use crate::run::memory::{Memory, MemoryDraft};
 use crate::run::questions::QuestionsDraft;
@@ -16,9 +16,12 @@ use crate::run::required_work::RequiredWork;
 use crate::run::scheduling::SchedulingDraft;
 use crate::run::state::Run;
 use crate::tool::ToolServers;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use tandem_record::conversation::WorkflowQuestion;
 use tandem_record::{
-    Cause, Effect, EffectId, EffectKind, Event, RecordedEvent, Reply, Seq, Timestamp, WorkflowId,
+    Cause, Effect, EffectId, EffectKind, Event, InterruptId, RecordedEvent, Reply, Seq, Timestamp,
+    WorkflowId,
 };
 use tandem_schema::Meter;
 
@@ -35,6 +38,8 @@ pub struct Context<'a> {
     pub packs: &'a PackTypes,
     pub model_answers: &'a dyn ModelAnswers,
     pub tools: &'a ToolServers,
+    /// Places that this decision may fill with child runs.
+    pub places: TreePlaces,
     /// Work that may be done in this decision: see [`crate::run::lifecycle::work`].
     pub work: &'a Meter,
 }
@@ -65,6 +70,8 @@ pub(crate) struct DecisionDraft<'a> {
     events: Vec<RecordedEvent>,
     one_shots: Vec<Effect>,
     required_before: RequiredWork,
+    /// Questions that a conversation shows when the decision begins.
+    surfaced_before: BTreeMap<InterruptId, WorkflowQuestion>,
     pub(super) scheduling: SchedulingDraft,
     pub(super) children: ChildrenDraft,
     pub(super) questions: QuestionsDraft,
@@ -85,6 +92,7 @@ impl<'a> DecisionDraft<'a> {
             events: Vec::new(),
             one_shots: Vec::new(),
             required_before: RequiredWork::of(run, cx.limits),
+            surfaced_before: run.surfaced_questions(),
             scheduling: SchedulingDraft::default(),
             children: ChildrenDraft::default(),
             questions: QuestionsDraft::begin(run),
@@ -158,6 +166,8 @@ impl<'a> DecisionDraft<'a> {
 
     pub(crate) fn finish(mut self, reply: Reply) -> Decision {
         self.mirror_to_parent();
+        let surfaced = std::mem::take(&mut self.surfaced_before);
+        self.mirror_to_session(&surfaced);
         let after = RequiredWork::of(&self.run, self.cx.limits);
         let change = self.required_before.change_to(after);
         let mut effects = change.effects;

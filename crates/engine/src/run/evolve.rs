@@ -58,9 +58,8 @@ impl State {
             }
             Event::RunResumed { .. } => {
                 if let Some(paused_ms) = self.lifecycle.resume(at) {
-                    // The deadline of an interrupt is not extended: people were shown it, and may
-                    // answer during a pause.
                     self.scheduling.extend_deadlines(paused_ms);
+                    self.questions.extend_deadlines(paused_ms);
                 }
             }
             Event::RunCancelRequested {
@@ -119,10 +118,9 @@ impl State {
                 cost,
                 child,
                 untrusted,
-                returned,
                 ..
             } => {
-                self.child_ended(node, *child, *returned, seq);
+                self.child_ended(node, *child, seq);
                 if let Some(ix) = index(node) {
                     self.scheduling.complete(ix, outputs, *untrusted, at);
                     self.forget_waits(ix);
@@ -133,10 +131,9 @@ impl State {
                 node,
                 error,
                 child,
-                returned,
                 ..
             } => {
-                self.child_ended(node, *child, *returned, seq);
+                self.child_ended(node, *child, seq);
                 if let Some(ix) = index(node) {
                     self.scheduling.fail(def, ix, error, at);
                     self.forget_waits(ix);
@@ -163,10 +160,9 @@ impl State {
             Event::NodeCancelled {
                 node,
                 child,
-                returned,
                 ..
             } => {
-                self.child_ended(node, *child, *returned, seq);
+                self.child_ended(node, *child, seq);
                 if let Some(ix) = index(node) {
                     self.questions.close_cancelled(ix, node, at);
                     self.scheduling.cancel(ix, at);
@@ -177,12 +173,11 @@ impl State {
                 node,
                 child,
                 workflow_id,
-                granted,
             } => {
                 let lifecycle = &self.lifecycle;
                 let inherited = lifecycle.is_replay() || seq < lifecycle.fork_point();
                 let named = (child, workflow_id);
-                self.children.record(node, named, *granted, inherited);
+                self.children.record(node, named, (seq, inherited));
             }
             Event::InterruptRequested { node, interrupt } => {
                 if let Some(ix) = index(node) {
@@ -212,6 +207,7 @@ impl State {
                         requested_at: at,
                         due: None,
                         priority: None,
+                        hidden: None,
                     },
                 });
                 let named = (index(node), node);
@@ -317,7 +313,6 @@ impl State {
                 }
             }
             Event::Handoff(handoff) => {
-                self.children.return_descendants(handoff.returned);
                 if let Some(ix) = index(&handoff.node)
                     && let Some((child, status)) = self.agents.hand_off(ix, handoff, seq)
                 {

@@ -35,7 +35,7 @@ mod tests;
 
 pub use agents::{AgentPolicy, Escalation, MAX_EVENT_ID_CHARS, REASONING_TOKEN_LIMIT};
 pub use calls::{ModelAnswers, ModelNeed, ReplayedModelAnswer};
-pub use children::NewChildRun;
+pub use children::{NewChildRun, TreePlaces};
 pub use decide::{abandon, create, create_child_run, decide};
 pub use draft::{Context, Decision, Definitions, Lookup};
 pub use lifecycle::{Limits, MAX_DECISION_WORK, check_options};

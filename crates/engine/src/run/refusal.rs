@@ -31,6 +31,9 @@ pub enum Refusal {
     InterruptNotFound { node: NodeId },
     #[error("the question was decided before")]
     AlreadyResolved(ClosedInterrupt),
+    /// Only the host itself ends this wait.
+    #[error("the wait at node {node} is ended by the host only")]
+    NotAnswerable { node: NodeId },
     /// The run was cancelled while the interrupt was open.
     #[error("the interrupt was closed when its run ended")]
     InterruptGone,
@@ -69,6 +72,8 @@ pub enum Need {
     Memory(Box<MemoryNeed>),
     /// The answer of a provider that answers by program, for a replay.
     Model(Box<ModelNeed>),
+    /// Places for this many new runs in the run's tree.
+    Places(u64),
     /// More work than the context allows: decide again where there is time for it.
     MoreWork,
 }

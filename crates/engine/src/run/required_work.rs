@@ -144,7 +144,7 @@ pub fn required_effects(run: &Run) -> BTreeMap<EffectId, Effect> {
                     reveal: *reveal,
                 },
             ),
-            Some(Work::Sleep { .. } | Work::Child { .. }) | None => continue,
+            Some(Work::Sleep { .. } | Work::Child { .. } | Work::Flow { .. }) | None => continue,
         };
         effects.insert(
             effect.clone(),

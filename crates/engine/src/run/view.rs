@@ -1,7 +1,6 @@
 //! A run as readers see it. Not masked: the wire's projection masks it before it leaves the
 //! process.
 
-use crate::run::questions::expiry;
 use crate::run::state::Run;
 use tandem_record::{
     ChildView, Event, InterruptView, NodeId, NodeView, RecordedEvent, RunView, Seq,
@@ -97,7 +96,7 @@ impl Run {
                 votes: open.votes.clone(),
                 proposed: open.proposed.clone(),
                 deadline: self.deadline_at(ix, open),
-                expires_at: expiry(&self.def.nodes[ix].kind, open),
+                expires_at: self.expiry(ix, open),
                 policy: self.policy_at(ix, open),
                 level: open.level,
                 reminders: open.reminders,

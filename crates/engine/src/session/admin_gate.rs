@@ -15,7 +15,7 @@ use tandem_record::conversation::{
     OpenEscalation, SessionEventBody as Body, SessionReply, SessionWork, TurnCause, WorkPurpose,
 };
 
-const DENIED: &str = "You cannot use this command.";
+pub(super) const DENIED: &str = "You cannot use this command.";
 const RESOLVE_USAGE: &str = "Usage: /resolve <escalation> approve|reject [message]";
 /// Escalations listed in one answer.
 const MAX_LISTED: usize = 30;
@@ -24,19 +24,54 @@ const MAX_LISTED: usize = 30;
 /// about another session than the one it would arrive in.
 pub fn command_target<'a>(agent: &AgentSpec, text: &'a str) -> Option<&'a str> {
     let line = CommandLine::parse(text)?;
-    let needs_admin = match agent.commands.own.get(&line.name) {
+    let mut words = line.args.split_whitespace();
+    let word = match line.name.as_str() {
+        // `/proxy stop <target>`
+        "proxy" => words.nth(1),
+        _ => words.next(),
+    };
+    word.filter(|_| needs_admin(agent, &line))
+}
+
+/// Whether a message is an admin command of a sender whom the agent's data knows as an admin. Where code
+/// decides who is one, nobody is known before it ran.
+pub fn is_command_of_known_admin(agent: &AgentSpec, text: &str, sender: ChatSignal<'_>) -> bool {
+    let is_command = CommandLine::parse(text).is_some_and(|line| needs_admin(agent, &line));
+    let signals = AdminSignals {
+        chat: Some(sender),
+        ..AdminSignals::default()
+    };
+    let auth = agent.admin_auth.as_ref().filter(|_| is_command);
+    auth.is_some_and(|auth| admin_auth::resolve_actor(auth, &signals).is_some())
+}
+
+/// The word of `/proxy stop [#id]` that names a bridge; `None` when the message is another one.
+pub fn stopped_bridge<'a>(agent: &AgentSpec, text: &'a str) -> Option<Option<&'a str>> {
+    let line = CommandLine::parse(text)?;
+    let mut words = line.args.split_whitespace();
+    let is_own = agent.commands.own.contains_key(&line.name);
+    let is_stop = line.name == "proxy" && !is_own && words.next() == Some("stop");
+    (is_stop && needs_admin(agent, &line)).then(|| words.next())
+}
+
+/// Whether a message is a command for admins.
+pub fn is_admin_command(agent: &AgentSpec, text: &str) -> bool {
+    CommandLine::parse(text).is_some_and(|line| needs_admin(agent, &line))
+}
+
+fn needs_admin(agent: &AgentSpec, line: &CommandLine<'_>) -> bool {
+    match agent.commands.own.get(&line.name) {
         Some(own) => own.access == CommandAccess::Admin,
         None => {
             agent.admin_auth.is_some()
                 && super::command_line::ADMIN_COMMANDS.contains(&line.name.as_str())
                 && !agent.commands.removed.contains(&line.name)
         }
-    };
-    line.args.split_whitespace().next().filter(|_| needs_admin)
+    }
 }
 
 impl Draft<'_> {
-    fn resolved_chat_actor(&self) -> Option<ResolvedActor> {
+    pub(super) fn resolved_chat_actor(&self) -> Option<ResolvedActor> {
         let auth = self.cx.agent.admin_auth.as_ref()?;
         let (transport, address) = self.caller();
         let signals = AdminSignals {
@@ -67,8 +102,9 @@ impl Draft<'_> {
         }
     }
 
-    fn request_actor(&mut self, purpose: WorkPurpose) -> Next {
-        let inbound = self.turn().inbound().unwrap_or_default();
+    pub(super) fn request_actor(&mut self, purpose: WorkPurpose) -> Next {
+        let inbound = self.turn().inbound().or_else(|| self.desk_message());
+        let inbound = inbound.unwrap_or_default();
         let call = CodeCall {
             path: "adminAuth.resolveActor".to_owned(),
             args: vec![json!({ "inbound": inbound })],
@@ -78,7 +114,12 @@ impl Draft<'_> {
         Next::Wait
     }
 
-    fn request_right(&mut self, purpose: WorkPurpose, action: &str, actor: &AdminActor) -> Next {
+    pub(super) fn request_right(
+        &mut self,
+        purpose: WorkPurpose,
+        action: &str,
+        actor: &AdminActor,
+    ) -> Next {
         let call = CodeCall {
             path: "adminAuth.can".to_owned(),
             args: vec![json!(action), json!(actor), self.session.shown()],
@@ -88,7 +129,7 @@ impl Draft<'_> {
         Next::Wait
     }
 
-    fn read_actor(&self, done: &CodeOutcome) -> Option<AdminActor> {
+    pub(super) fn read_actor(&self, done: &CodeOutcome) -> Option<AdminActor> {
         let (transport, address) = self.caller();
         let signals = AdminSignals {
             chat: Some(ChatSignal {
@@ -102,7 +143,7 @@ impl Draft<'_> {
         Some(actor.recorded())
     }
 
-    fn command_action(&self) -> String {
+    pub(super) fn command_action(&self) -> String {
         let written = self.written_command();
         let line = written.line();
         line.map(|line| line.admin_action()).unwrap_or_default()
@@ -123,12 +164,9 @@ impl Draft<'_> {
     }
 
     pub(super) fn use_command_right(&mut self, actor: &AdminActor, done: &CodeOutcome) -> Next {
-        match (&done.error, &done.value) {
-            (Some(error), _) => self.deny(Some(actor.clone()), failure_reason(error)),
-            (None, Some(answer)) if admin_auth::allows(answer) => self.grant(actor.clone()),
-            (None, Some(Value::Bool(_))) => self.deny(Some(actor.clone()), "forbidden"),
-            // Not a yes and not a no.
-            (None, _) => self.deny(Some(actor.clone()), "error"),
+        match denial_of(done) {
+            Some(reason) => self.deny(Some(actor.clone()), reason),
+            None => self.grant(actor.clone()),
         }
     }
 
@@ -144,6 +182,16 @@ impl Draft<'_> {
     }
 
     fn note_authorization(&mut self, actor: Option<AdminActor>, denial: Option<&str>) {
+        let action = self.command_action();
+        self.note_authorization_of(action, actor, denial);
+    }
+
+    pub(super) fn note_authorization_of(
+        &mut self,
+        action: String,
+        actor: Option<AdminActor>,
+        denial: Option<&str>,
+    ) {
         let (transport, address) = self.caller();
         let signals = AdminSignals {
             chat: Some(ChatSignal {
@@ -156,10 +204,11 @@ impl Draft<'_> {
         self.actor.clone_from(&actor);
         let decision = AuthorizationDecision {
             granted: denial.is_none(),
-            action: self.command_action(),
+            action,
             actor,
             signal,
-            escalation_id: self.session.attached_escalation().map(|e| e.id.clone()),
+            escalation_id: self.session.shown_escalation().map(|e| e.id.clone()),
+            proxy_id: self.session.bridge().map(|bridge| bridge.id.clone()),
             reason: denial.map(str::to_owned),
             adapter: format!("chat:{transport}"),
         };
@@ -238,8 +287,14 @@ impl Draft<'_> {
             return Next::DONE;
         };
         self.actor = self.session.acting_admin().cloned();
-        if line.name == "resolve" {
-            return self.resolve_by_command(&line);
+        match line.name.as_str() {
+            "resolve" => return self.resolve_by_command(&line),
+            "takeover" => return self.take_over_by_command(),
+            "handback" => return self.hand_back_by_command(written),
+            _ => {}
+        }
+        if line.name == "proxy" {
+            return self.stop_bridge_by_command(&line);
         }
         if let TurnCause::AdminCommand { .. } = self.turn().cause {
             let user = &self.session.start.user.external_user_id;
@@ -314,12 +369,24 @@ impl Draft<'_> {
 fn action_of(name: &str) -> String {
     let line = CommandLine {
         name: name.to_owned(),
-        args: "",
+        // The only thing it does.
+        args: if name == "proxy" { "stop" } else { "" },
     };
     line.admin_action()
 }
 
-fn failure_reason(error: &CodeError) -> &'static str {
+/// Why a rule in code denied something; `None` when it allowed it.
+pub(super) fn denial_of(done: &CodeOutcome) -> Option<&'static str> {
+    match (&done.error, &done.value) {
+        (Some(error), _) => Some(failure_reason(error)),
+        (None, Some(answer)) if admin_auth::allows(answer) => None,
+        (None, Some(Value::Bool(_))) => Some("forbidden"),
+        // Not a yes and not a no.
+        (None, _) => Some("error"),
+    }
+}
+
+pub(super) fn failure_reason(error: &CodeError) -> &'static str {
     match error.code.as_str() {
         "timeout" => "timeout",
         _ => "error",

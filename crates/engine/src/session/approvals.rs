@@ -12,8 +12,8 @@ use crate::agent::{ToolApproval, UnrecognizedReply};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     ApprovalAsked, ApprovalRequest, CandidateOrigin, ChatToolCall, CodeCall, CodeOutcome,
-    ConfirmOutcome, EscalationRecord, ResumedBy, SessionEventBody as Body, SessionTimer,
-    SessionWork, TurnCause, WaitFor, WorkPurpose,
+    ConfirmOutcome, EscalationMode, EscalationRecord, ResumedBy, SessionEventBody as Body,
+    SessionTimer, SessionWork, TurnCause, WaitFor, WorkPurpose,
 };
 use tandem_record::{EscalationId, InterruptId, Timestamp};
 
@@ -29,6 +29,17 @@ impl ChatSession {
             |cause| matches!(cause, TurnCause::Deadline { interrupt } if *interrupt == id),
         );
         (!is_queued).then_some((SessionTimer::Approval { id }, *deadline))
+    }
+
+    /// The call that waits for the user's consent.
+    pub fn user_approval(&self) -> Option<&ApprovalRequest> {
+        let request = &self.approval.as_ref()?.request;
+        matches!(request.asked, ApprovalAsked::User { .. }).then_some(request)
+    }
+
+    /// Since when a call waits for somebody's consent.
+    pub fn approval_asked_at(&self) -> Option<Timestamp> {
+        Some(self.approval.as_ref()?.asked_at)
     }
 
     /// The call that waits for this escalation.
@@ -114,13 +125,15 @@ impl Draft<'_> {
             return self.next_tool_call();
         }
         let timeout = self.cx.agent.hitl.escalation.timeout_ms;
-        let deadline = self.now.plus_ms(timeout);
         let metadata = json!({"tool": call.name, "args": call.args});
         let reason = format!("The agent wants to use {}", call.name);
+        let escalation = self.implicit_escalation(&reason, EscalationMode::AsyncResolution);
+        let mode = escalation.mode;
+        let deadline = self.escalation_deadline(mode, timeout);
         let escalation = EscalationRecord {
             metadata: Some(metadata),
             deadline: Some(deadline),
-            ..self.implicit_escalation(&reason)
+            ..escalation
         };
         let escalation_id = escalation.id.clone();
         let interrupt_id = InterruptId::from(escalation_id.as_str());
@@ -136,7 +149,7 @@ impl Draft<'_> {
             wait_for: Some(WaitFor::AdminResolution),
             deadline: Some(deadline),
         });
-        self.acknowledge()
+        self.acknowledge(mode)
     }
 
     /// The user answers whether a call may be made.
@@ -177,6 +190,18 @@ impl Draft<'_> {
                 return Some(self.respond(question, CandidateOrigin::Confirm, None));
             }
         };
+        Some(self.settle_consent(&request, approved, outcome, text))
+    }
+
+    /// The user's consent is known.
+    fn settle_consent(
+        &mut self,
+        request: &ApprovalRequest,
+        approved: bool,
+        outcome: &str,
+        text: String,
+    ) -> Next {
+        let refusal = (!approved).then(|| format!("The user did not allow it: {text}"));
         self.emit(Body::ConfirmResolved {
             interrupt_id: request.interrupt_id.clone(),
             decision: match approved {
@@ -184,12 +209,42 @@ impl Draft<'_> {
                 false => ConfirmOutcome::Negative,
             },
             reason: (outcome == "unrecognized").then(|| outcome.to_owned()),
-            text: text.clone(),
+            text,
             value: Some(Value::Bool(approved)),
         });
-        self.leave_approval(&request, "confirm", ResumedBy::UserReply, outcome);
-        let refusal = (!approved).then(|| format!("The user did not allow it: {text}"));
-        Some(self.go_on(&request.call, None, refusal))
+        self.leave_approval(request, "confirm", ResumedBy::UserReply, outcome);
+        self.go_on(&request.call, None, refusal)
+    }
+
+    /// Somebody with the right consents for the user, or refuses. `None` when the user is not asked.
+    pub(super) fn consent_for_user(
+        &mut self,
+        interrupt: &InterruptId,
+        value: &Value,
+    ) -> Option<Next> {
+        let request = self.session.user_approval();
+        let request = request.filter(|request| request.interrupt_id == *interrupt)?;
+        let request = request.clone();
+        let approved = *value == Value::Bool(true);
+        let outcome = if approved { "positive" } else { "negative" };
+        Some(self.settle_consent(&request, approved, outcome, value.to_string()))
+    }
+
+    /// Nobody decides about the call any more.
+    pub(super) fn close_approval(&mut self) {
+        let Some(approval) = &self.session.approval else {
+            return;
+        };
+        let request = approval.request.clone();
+        let kind = match &request.asked {
+            ApprovalAsked::User { .. } => "confirm",
+            ApprovalAsked::Admin { .. } => "wait",
+        };
+        self.leave_approval(&request, kind, ResumedBy::Canceled, "canceled");
+        self.emit(Body::ApprovalDecided {
+            call_id: request.call.id,
+            approved: false,
+        });
     }
 
     fn leave_approval(

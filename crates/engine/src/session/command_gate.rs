@@ -60,6 +60,10 @@ impl Draft<'_> {
         let Some(line) = written.line() else {
             return Next::Listen;
         };
+        let is_of_user = !matches!(self.turn().cause, TurnCause::AdminCommand { .. });
+        if is_of_user && self.goes_to_human(&written.text) {
+            return Next::Listen;
+        }
         self.emit(Body::CommandHandled {
             name: line.name.clone(),
         });
@@ -202,6 +206,7 @@ impl Draft<'_> {
 
     /// The handler of a command returned. What it sent was sent beside the response.
     pub(super) fn finish_command(&mut self, name: &str, done: &CodeOutcome) -> Next {
+        let taken = self.follow_takeover_write();
         match (&done.error, &done.value) {
             (Some(error), _) => {
                 let reason = format!("command {name}: {}", error.message);
@@ -211,18 +216,20 @@ impl Draft<'_> {
                     fatal: true,
                 });
                 let text = self.cx.agent.texts.fallback_reply.clone();
-                self.answer_command(&text)
+                self.answer_command(&text);
             }
             (None, Some(Value::String(text))) if !text.trim().is_empty() => {
-                self.answer_command(&text.clone())
+                self.answer_command(&text.clone());
             }
-            _ => Next::DONE,
+            _ => {}
         }
+        taken
     }
 }
 
 /// Commands of the desk that this host carries out.
-const SERVED_ADMIN_COMMANDS: [&str; 2] = ["escalations", "resolve"];
+const SERVED_ADMIN_COMMANDS: [&str; 5] =
+    ["takeover", "handback", "escalations", "resolve", "proxy"];
 
 fn builtin_description(name: &str) -> &'static str {
     match name {
@@ -233,8 +240,11 @@ fn builtin_description(name: &str) -> &'static str {
         "voice" => "replies as speech",
         "mirror" => "replies as you write",
         "dynamic" => "lets the agent choose",
+        "takeover" => "lets you speak with the user: /takeover [user]",
+        "handback" => "lets the agent speak again: /handback [user] [note]",
         "escalations" => "lists what waits for a decision",
         "resolve" => "decides: /resolve <escalation> approve|reject [message]",
+        "proxy" => "ends a bridge: /proxy stop [#id]",
         _ => "",
     }
 }

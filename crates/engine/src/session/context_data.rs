@@ -1,17 +1,24 @@
 //! What code sees of a session: `ctx.user`, `ctx.session`, `ctx.inbound`, and the reserved keys.
 
 use super::state::ChatSession;
-use super::turn_state::Turn;
+use super::turn_state::{PendingReport, Turn};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use tandem_record::Object;
-use tandem_record::conversation::{FlowPause, InboundMessage};
+use tandem_record::conversation::{AdminActor, FlowPause, InboundMessage};
+use tandem_record::{EffectId, Object};
 
 /// Keys the host writes. Code may read them.
 pub const RESERVED_PREFIX: &str = "__zupa.";
 
+/// The session key in which an agent keeps what the session is about.
+const SUMMARY: &str = "summary";
+/// Characters of a summary that are read.
+const MAX_SUMMARY_CHARS: usize = 2_000;
+
 /// Members of a flow's `ctx` that a turn sets anew.
-pub const SEGMENT_MEMBERS: [&str; 6] = [
+pub const SEGMENT_MEMBERS: [&str; 8] = [
+    "user",
+    "session",
     "inbound",
     "turnId",
     "requestId",
@@ -52,6 +59,8 @@ impl ChatSession {
         let mut context = self.code_context();
         context.extend(self.segment_context(turn));
         context.insert("attempt".to_owned(), json!(attempt));
+        let schedule = turn.schedule_data(&self.start.user.external_user_id);
+        context.extend(schedule.map(|schedule| ("schedule".to_owned(), schedule)));
         context
     }
 
@@ -59,6 +68,8 @@ impl ChatSession {
     pub(super) fn segment_context(&self, turn: &Turn) -> Object {
         let mut context = Object::new();
         let mut put = |name: &str, value: Value| context.insert(name.to_owned(), value);
+        put("user", json!(self.start.user));
+        put("session", self.session_data());
         put("inbound", turn.inbound().unwrap_or_default());
         put("turnId", json!(self.turn_id(turn.number)));
         put("requestId", json!(self.request_id(turn.number)));
@@ -71,18 +82,67 @@ impl ChatSession {
         context
     }
 
-    /// What a function sees that the turn under way calls.
-    pub fn turn_context(&self) -> Object {
+    /// What a function sees that this piece of work calls: a report is about a turn that is over.
+    pub fn work_context(&self, effect: &EffectId) -> Object {
         let mut context = self.code_context();
-        if let Some(turn) = &self.turn {
-            context.extend(
-                turn.inbound()
-                    .map(|inbound| ("inbound".to_owned(), inbound)),
-            );
-            context.insert("turnId".to_owned(), json!(self.turn_id(turn.number)));
-            context.insert("requestId".to_owned(), json!(self.request_id(turn.number)));
-        }
+        context.insert("activeFlow".to_owned(), self.active_flow_state());
+        let report = self.report(effect);
+        let (number, inbound) = match (report, &self.turn) {
+            (Some(report), _) => (report.turn, report.inbound.clone()),
+            (None, Some(turn)) => {
+                let schedule = turn.schedule_data(&self.start.user.external_user_id);
+                context.extend(schedule.map(|schedule| ("schedule".to_owned(), schedule)));
+                (turn.number, turn.inbound())
+            }
+            (None, None) => return context,
+        };
+        context.extend(inbound.map(|inbound| ("inbound".to_owned(), inbound)));
+        context.insert("turnId".to_owned(), json!(self.turn_id(number)));
+        context.insert("requestId".to_owned(), json!(self.request_id(number)));
         context
+    }
+
+    /// The admin for whom this piece of work is done.
+    pub fn work_actor(&self, effect: &EffectId) -> Option<&AdminActor> {
+        self.acting_admin().filter(|_| !self.is_report(effect))
+    }
+
+    fn report(&self, effect: &EffectId) -> Option<&PendingReport> {
+        let started = self.reporting.as_ref();
+        let started = started.filter(|started| started.effect == *effect);
+        started.map(|started| &started.report)
+    }
+
+    /// Whether this piece of work reports the response of a turn.
+    pub(super) fn is_report(&self, effect: &EffectId) -> bool {
+        self.report(effect).is_some()
+    }
+
+    fn session_data(&self) -> Value {
+        let start = &self.start;
+        json!({
+            "id": start.session_id,
+            "agentId": start.agent_id,
+            "userId": start.user.id,
+            "startedAt": self.started_at.rfc3339(),
+            "lastActiveAt": self.last_active_at.rfc3339(),
+            "endedAt": self.ended.map(|(at, _)| at.rfc3339()),
+            "summary": self.summary(),
+            "messageCount": self.message_count,
+            "earlier": start.earlier.iter().map(|session| json!({
+                "id": session.id,
+                "startedAt": session.started_at.rfc3339(),
+                "endedAt": session.ended_at.rfc3339(),
+                "summary": session.summary,
+            })).collect::<Vec<_>>(),
+        })
+    }
+
+    /// What the session is about: the text its agent keeps under the key `summary`.
+    pub(super) fn summary(&self) -> Option<String> {
+        let text = self.kv.get(SUMMARY)?.as_str()?.trim();
+        let text: String = text.chars().take(MAX_SUMMARY_CHARS).collect();
+        (!text.is_empty()).then_some(text)
     }
 
     /// What every function of the agent sees.
@@ -90,12 +150,7 @@ impl ChatSession {
         let start = &self.start;
         let context = json!({
             "user": start.user,
-            "session": {
-                "id": start.session_id,
-                "agentId": start.agent_id,
-                "userId": start.user.id,
-                "startedAt": self.started_at.rfc3339(),
-            },
+            "session": self.session_data(),
             "replyTarget": start.address,
         });
         match context {
@@ -154,8 +209,13 @@ impl ChatSession {
                 put("hitl.pendingSince", json!(since.rfc3339()));
             }
         }
-        if let Some(escalation) = self.attached_escalation() {
+        if let Some(escalation) = self.shown_escalation() {
             put("hitl.escalationId", json!(escalation.id));
+        }
+        if let Some(bridge) = self.bridge() {
+            put("hitl.proxyId", json!(bridge.id));
+            put("hitl.proxyTarget", json!(bridge.target));
+            put("hitl.proxyMode", json!(bridge.mode));
         }
         if let Some(last) = self.last_hitl {
             put("hitl.lastEventId", json!(self.event_id(last)));

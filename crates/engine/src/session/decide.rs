@@ -4,8 +4,9 @@ use super::draft::{Draft, DraftStop, SessionContext, SessionDecision, SessionNee
 use super::state::ChatSession;
 use tandem_record::EscalationId;
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, ClosedEscalation, InboundMessage, SessionCommand, SessionEnd,
-    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, TurnCause,
+    AdminActor, AdminRequest, ClosedEscalation, EscalationHolder, InboundMessage, SessionCommand,
+    SessionEnd, SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, TakeoverOrigin,
+    TurnCause,
 };
 
 /// Why a command is not carried out.
@@ -19,6 +20,10 @@ pub enum SessionRefusal {
     EscalationNotFound,
     #[error("several escalations are open: {}", .0.iter().map(EscalationId::as_str).collect::<Vec<_>>().join(", "))]
     EscalationAmbiguous(Vec<EscalationId>),
+    #[error("the escalation is of another session")]
+    EscalationElsewhere,
+    #[error("the escalation is the work of {}", .0.assignee)]
+    EscalationClaimed(Box<EscalationHolder>),
     #[error("the escalation was closed before")]
     AlreadyResolved(Box<ClosedEscalation>),
     #[error("there is no flow {0}")]
@@ -33,12 +38,26 @@ pub enum SessionRefusal {
     NotRetryable,
     #[error("too many messages wait")]
     Overloaded,
+    #[error("message and data take more than {limit} bytes")]
+    DecisionTooLarge { limit: usize },
     #[error("another person must decide this")]
     NotAnApprover,
     #[error("there is no such text to decide about")]
     DraftNotFound,
     #[error("this question is not open")]
     QuestionClosed,
+    #[error("{} has the conversation", .holder.as_deref().unwrap_or("a person"))]
+    TakeoverActive { holder: Option<String> },
+    #[error("no person has the conversation")]
+    NoTakeover,
+    #[error("the agent has nowhere to take a conversation over to")]
+    TakeoverUnavailable,
+    #[error("nobody would answer: the agent has no model")]
+    AgentUnavailable,
+    #[error("the bridge was stopped")]
+    ProxyStopped,
+    #[error("too much input of admins waits for the flow")]
+    ProxyFull,
 }
 
 /// A decision that could not be made.
@@ -135,6 +154,12 @@ fn attempt(mut draft: Draft<'_>, command: &SessionCommand) -> Result<SessionDeci
             let turn = draft.accept((**message).clone());
             SessionReply::Accepted { turn }
         }
+        SessionCommand::ReceiveAndBegin { message } => {
+            draft.admit_message()?;
+            let turn = draft.accept((**message).clone());
+            draft.begin_only_turn();
+            SessionReply::Accepted { turn }
+        }
         // It exists already.
         SessionCommand::Open { .. } => SessionReply::Done,
         SessionCommand::RunCommand {
@@ -153,19 +178,37 @@ fn attempt(mut draft: Draft<'_>, command: &SessionCommand) -> Result<SessionDeci
             let turn = draft.session.last_turn;
             SessionReply::Accepted { turn }
         }
+        SessionCommand::ReceiveProxyInput { proxy, input } => {
+            draft.admit_message()?;
+            draft.admit_proxy_input(proxy, input)?
+        }
         SessionCommand::FinishWork { effect, outcome } => {
             draft.finish_work(effect, outcome);
             SessionReply::Done
         }
         SessionCommand::FireTimer(timer) => {
             if draft.session.ended.is_none() {
-                draft.fire(timer);
+                draft.fire_due();
+                if *timer == SessionTimer::Idle {
+                    draft.end_if_idle();
+                }
             }
             SessionReply::Done
         }
         SessionCommand::Act { actor, request } => draft.act(actor, request)?,
         SessionCommand::WorkflowFinished { interrupt, result } => {
             draft.note_workflow_end(interrupt, result);
+            SessionReply::Done
+        }
+        SessionCommand::WorkflowAsked {
+            interrupt,
+            question,
+        } => {
+            draft.note_workflow_question(interrupt, question);
+            SessionReply::Done
+        }
+        SessionCommand::WorkflowQuestionClosed(closed) => {
+            draft.close_workflow_question(closed);
             SessionReply::Done
         }
         SessionCommand::StartFlow {
@@ -177,8 +220,40 @@ fn attempt(mut draft: Draft<'_>, command: &SessionCommand) -> Result<SessionDeci
             draft.fire_due();
             draft.start_for_workflow(flow_id, input.clone(), parent, *on_active)?
         }
+        SessionCommand::BeginScheduled { turn } => draft.accept_scheduled(turn)?,
         SessionCommand::CancelFlow { parent } => {
             draft.cancel_flow_of(parent);
+            SessionReply::Done
+        }
+        SessionCommand::ReportNondeterminism(found) => {
+            if draft.session.ended.is_some() {
+                return Err(SessionRefusal::Ended.into());
+            }
+            draft.emit_for(
+                Some(found.flow.clone()),
+                Body::FlowNondeterministic {
+                    step: found.step,
+                    expected: found.expected.clone(),
+                    actual: found.actual.clone(),
+                    code_hash: found.code_hash.clone(),
+                },
+            );
+            SessionReply::Done
+        }
+        SessionCommand::ChangeProfile(change) => {
+            if draft.session.ended.is_some() {
+                return Err(SessionRefusal::Ended.into());
+            }
+            draft.emit(Body::ProfileChanged(change.clone()));
+            SessionReply::Done
+        }
+        SessionCommand::RecordExternalReply {
+            message_id,
+            text,
+            sent_at,
+        } => draft.note_external_reply(message_id, text, *sent_at)?,
+        SessionCommand::WithholdText { effect } => {
+            draft.withhold_text(effect);
             SessionReply::Done
         }
         SessionCommand::RecordAuthorization(decision) => {
@@ -204,6 +279,7 @@ impl Draft<'_> {
                 escalation,
                 decision,
             } => self.resolve(escalation.as_ref(), decision),
+            AdminRequest::Desk { escalation, action } => self.do_desk_work(escalation, action),
             AdminRequest::StartFlow { flow_id, input } => {
                 self.queue_flow_start(flow_id, input.clone())
             }
@@ -223,13 +299,27 @@ impl Draft<'_> {
             }
             AdminRequest::DecideDraft { draft, decision } => self.decide_draft(draft, decision),
             AdminRequest::SettleDivergence { run, action } => self.settle_divergence(run, *action),
+            AdminRequest::TakeOver => self.take_over(TakeoverOrigin::Api),
+            AdminRequest::Speak { message_id, text } => self.speak(message_id, text),
+            AdminRequest::HandBack { note } => self.queue_handback(note.clone()),
             AdminRequest::AnswerForUser { interrupt, value } => {
                 self.queue_answer(interrupt, value.clone())
+            }
+            AdminRequest::StopProxy { proxy, reason } => {
+                Ok(self.stop_bridge_from_outside(proxy, reason.as_deref()))
             }
         }
     }
 
-    fn admit_message(&mut self) -> Result<(), SessionRefusal> {
+    /// Begins the turn that waits, if the session has nothing else to do.
+    pub(super) fn begin_only_turn(&mut self) {
+        let session = &self.session;
+        if session.turn.is_none() && session.ended.is_none() && session.waiting.len() == 1 {
+            self.run_turn();
+        }
+    }
+
+    pub(super) fn admit_message(&mut self) -> Result<(), SessionRefusal> {
         if self.session.ended.is_some() {
             return Err(SessionRefusal::Ended);
         }
@@ -241,18 +331,22 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn fire(&mut self, timer: &SessionTimer) {
+    fn fire(&mut self, timer: &SessionTimer) {
         match timer {
-            SessionTimer::Idle => {
-                if self.session.is_idle(self.now) {
-                    self.end_session(SessionEnd::Idle);
-                }
-            }
+            SessionTimer::Idle => self.end_if_idle(),
             SessionTimer::Interrupt { id } => self.queue_deadline(id),
             SessionTimer::Escalation { id } => self.time_out_escalation(id),
+            SessionTimer::Proxy { id } => self.time_out_bridge(id),
             SessionTimer::Burst => self.close_burst(),
             SessionTimer::Reminder { .. } => self.queue_reminder(timer),
             SessionTimer::Approval { id } => self.queue_approval_deadline(id),
+            SessionTimer::TakeoverIdle => self.end_idle_takeover(),
+        }
+    }
+
+    fn end_if_idle(&mut self) {
+        if self.session.ended.is_none() && self.session.is_idle(self.now) {
+            self.end_session(SessionEnd::Idle);
         }
     }
 
@@ -271,7 +365,9 @@ impl Draft<'_> {
         let mut due: Vec<_> = timers
             .filter(|(timer, due)| *due <= self.now && *timer != SessionTimer::Idle)
             .collect();
-        due.sort_by_key(|(_, due)| *due);
+        // At the same time, a reminder comes before the timeout of its question.
+        let is_timeout = |timer: &SessionTimer| matches!(timer, SessionTimer::Interrupt { .. });
+        due.sort_by_key(|(timer, due)| (*due, is_timeout(timer)));
         for (timer, _) in due {
             self.fire(&timer);
         }

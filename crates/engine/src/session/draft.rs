@@ -3,6 +3,7 @@
 
 use super::program::Programs;
 use super::state::ChatSession;
+use super::turn_state::UnsentText;
 use crate::agent::AgentSpec;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -10,7 +11,7 @@ use tandem_record::conversation::{
     AdminActor, FlowRecord, FlowRef, RequestedWork, SessionEvent, SessionEventBody, SessionReply,
     SessionWork, WorkPurpose,
 };
-use tandem_record::{EffectId, Recorded, RunId, Seq, Timestamp};
+use tandem_record::{EffectId, Object, Recorded, RunId, Seq, Timestamp};
 use tandem_schema::Meter;
 
 /// Everything from outside that a decision may read.
@@ -44,8 +45,8 @@ pub(super) struct Draft<'a> {
     pub(super) now: Timestamp,
     /// Who acts, if an admin does.
     pub(super) actor: Option<AdminActor>,
-    /// The turn whose text was delivered, while that is recorded.
-    pub(super) delivered_turn: Option<u64>,
+    /// The text that was delivered or decided about, while that is recorded.
+    pub(super) delivered: Option<UnsentText>,
     /// A flow run whose program has to be loaded; ends the draft without a decision.
     pub(super) needs_program: Option<RunId>,
     /// A program did something else than its journal says; ends the draft without a decision.
@@ -56,6 +57,8 @@ pub(super) struct Draft<'a> {
     pub(super) caused_turn: Option<u64>,
     /// Context calls of the active flow since its last effect.
     pub(super) host_calls: u32,
+    /// The handler of an admin's command starts a takeover, or ends it.
+    pub(super) takeover_write: Option<bool>,
     dropped: Vec<EffectId>,
     events: Vec<Recorded<SessionEvent>>,
     work: Vec<(EffectId, SessionWork)>,
@@ -70,12 +73,13 @@ impl<'a> Draft<'a> {
             session,
             cx,
             actor: None,
-            delivered_turn: None,
+            delivered: None,
             needs_program: None,
             found_divergence: None,
             divergence: None,
             caused_turn: None,
             host_calls: 0,
+            takeover_write: None,
             dropped: Vec::new(),
             events: Vec::new(),
             work: Vec::new(),
@@ -98,6 +102,7 @@ impl<'a> Draft<'a> {
                 turn: None,
                 flow: None,
                 actor: None,
+                response: None,
                 body: first,
             },
         });
@@ -125,11 +130,17 @@ impl<'a> Draft<'a> {
                 turn: self.turn_of(&body),
                 flow,
                 actor: self.actor.clone(),
+                response: self.response_of(&body),
                 body,
             },
         };
         let seq = recorded.seq;
+        let ended = self.outcome_for_schedule(&recorded.event.body);
         self.session.evolve(&recorded);
+        self.notify_of(&recorded);
+        if let Some(ended) = ended {
+            self.report_ended(ended);
+        }
         self.events.push(recorded);
         seq
     }
@@ -170,6 +181,21 @@ impl<'a> Draft<'a> {
 
     pub(super) fn record(&mut self, run: &RunId, record: FlowRecord) {
         self.journal.push((run.clone(), record));
+    }
+
+    /// What this decision hands to the code of a run for the turn that goes on with it.
+    pub(super) fn drafted_segment(&self, run: &RunId) -> Option<&Object> {
+        let mut newest = self.journal.iter().rev().filter(|(of, _)| of == run);
+        newest.find_map(|(_, record)| match record {
+            FlowRecord::Segment { context, .. } => Some(context),
+            _ => None,
+        })
+    }
+
+    /// Whether the run begins in this decision.
+    pub(super) fn starts(&self, run: &RunId) -> bool {
+        let mut records = self.journal.iter().filter(|(of, _)| of == run);
+        records.any(|(_, record)| matches!(record, FlowRecord::Started(_)))
     }
 
     /// The number of records this decision adds to a run's journal.

@@ -37,8 +37,9 @@ impl Draft<'_> {
         id: &InterruptId,
         decision: &DraftDecision,
     ) -> Result<SessionReply, SessionRefusal> {
-        let held = self.session.drafts.get(id);
-        let mut candidate = held.ok_or(SessionRefusal::DraftNotFound)?.candidate.clone();
+        let held = self.session.drafts.get(id).cloned();
+        let held = held.ok_or(SessionRefusal::DraftNotFound)?;
+        let mut candidate = held.candidate;
         let (outcome, author) = match decision {
             DraftDecision::Accept => (DraftOutcome::Accepted, None),
             DraftDecision::Edit(text) => {
@@ -47,11 +48,14 @@ impl Draft<'_> {
             }
             DraftDecision::Reject => (DraftOutcome::Rejected, None),
         };
+        // It belongs to the turn that made it, whatever is under way now.
+        self.delivered = Some(held.subject);
         self.close_draft(id.clone(), outcome);
         if outcome != DraftOutcome::Rejected && !candidate.text.trim().is_empty() {
             let to = self.session.start.address.clone();
             self.queue_text(&to, candidate, author);
         }
+        self.delivered = None;
         Ok(SessionReply::Done)
     }
 

@@ -14,7 +14,7 @@ use tandem_record::conversation::{
     FlowFailure, FlowOrigin, FlowRecord, FlowRef, FlowRunStart, FlowStartRequest,
     SessionEventBody as Body,
 };
-use tandem_record::{FlowId, RunId};
+use tandem_record::{FlowId, Object, RunId};
 use tandem_schema::{MAX_WORK, Meter};
 
 const INVALID_INPUT: &str = "invalid_input";
@@ -56,7 +56,10 @@ impl Draft<'_> {
         } = request;
         let spec = self.cx.agent.flows.get(flow_id.as_str())?;
         let version = spec.version.clone().unwrap_or_default();
-        let run = self.next_flow_run();
+        // The workflow named the run; a second attempt is another run.
+        let named = parent.as_ref().filter(|_| attempt == 1);
+        let named = named.and_then(|parent| parent.flow_run_id.clone());
+        let run = named.unwrap_or_else(|| self.next_flow_run());
         let start = FlowRunStart {
             run_id: run.clone(),
             agent_id: self.session.start.agent_id.clone(),
@@ -66,6 +69,8 @@ impl Draft<'_> {
             version: version.clone(),
             input: input.clone(),
             origin,
+            parent: parent.clone(),
+            forked_from: None,
             seed: seed_of(&run),
             context: self.session.flow_context(self.turn(), attempt),
         };
@@ -136,6 +141,8 @@ impl Draft<'_> {
         let Some((run, step)) = self.active_step() else {
             return Next::Classic;
         };
+        // What the code does now is its own.
+        self.actor = None;
         self.record_result(&run, step, &with);
         if let Some(next) = self.leave_diverged() {
             return next;
@@ -165,10 +172,23 @@ impl Draft<'_> {
     }
 
     fn resume_program(&mut self, run: &RunId, with: Resume) -> Option<ProgramStep> {
-        let turn = self.session.turn.as_ref();
-        let context = turn.map(|turn| self.session.segment_context(turn));
+        let context = self.handed_context(run);
         let mut programs = self.cx.programs.borrow_mut();
-        programs.resume(run, with, &context.unwrap_or_default(), self.now)
+        programs.resume(run, with, &context, self.now)
+    }
+
+    /// What the turn sets in the code's `ctx`, as the journal has it. While a turn waits for work, messages
+    /// arrive and the profile changes: the code keeps what it was handed when the turn came to it.
+    fn handed_context(&self, run: &RunId) -> Object {
+        if let Some(recorded) = self.drafted_segment(run) {
+            return recorded.clone();
+        }
+        let turn = self.session.turn.as_ref();
+        let mut context = turn.map_or_else(Object::new, |turn| self.session.segment_context(turn));
+        for changing in ["user", "session"] {
+            context.remove(changing);
+        }
+        context
     }
 
     fn drive(&mut self, mut step: ProgramStep) -> Next {

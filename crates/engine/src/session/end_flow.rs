@@ -1,13 +1,14 @@
 //! How flow runs end: by themselves, by failure, or from outside. Their escalations are detached, messages
 //! that were kept for them get their turns, and a workflow that waits is told.
 
+use super::bridge::{FLOW_ENDED, PROXY_WAIT};
 use super::draft::Draft;
 use super::flow_state::ActiveFlow;
 use super::turn::Next;
 use serde_json::Value;
 use tandem_record::conversation::{
-    CandidateOrigin, FlowFailure, FlowRecord, FlowReport, SessionEventBody as Body, SessionWork,
-    TurnCause,
+    CandidateOrigin, EscalationMode, FlowFailure, FlowPause, FlowRecord, FlowReport, ResumedBy,
+    SessionEventBody as Body, SessionWork, TurnCause,
 };
 use tandem_record::{EffectId, RunId};
 
@@ -26,7 +27,11 @@ impl Draft<'_> {
         let Some(flow) = self.session.flow.clone() else {
             return;
         };
-        self.close_program(&flow.run);
+        if !self.close_program(&flow.run) && !self.starts(&flow.run) {
+            self.needs_program = Some(flow.run.clone());
+        }
+        self.close_question(&flow);
+        self.stop_bridge(FLOW_ENDED);
         self.leave_flow(&flow.run);
         let record = FlowRecord::Ended {
             reason: reason.map(str::to_owned),
@@ -40,12 +45,36 @@ impl Draft<'_> {
         self.replay_queue();
     }
 
-    /// Runs the `finally` blocks of the code. What it yields meanwhile is not performed.
-    fn close_program(&mut self, run: &RunId) {
-        let ignored = self.cx.programs.borrow_mut().close(run);
+    /// Runs the `finally` blocks of the code. What it yields meanwhile is not performed. False when the code is not
+    /// loaded.
+    fn close_program(&mut self, run: &RunId) -> bool {
+        let Some(ignored) = self.cx.programs.borrow_mut().close(run) else {
+            return false;
+        };
         for effect in ignored {
             self.emit(Body::FlowEffectIgnored { effect });
         }
+        true
+    }
+
+    /// The run ends at a question: nobody answers it any more.
+    pub(super) fn close_question(&mut self, flow: &ActiveFlow) {
+        let (interrupt_id, kind) = match &flow.pause {
+            Some(FlowPause::Confirm { interrupt_id, .. }) => (interrupt_id, "confirm"),
+            Some(
+                FlowPause::Wait { interrupt_id, .. } | FlowPause::Workflow { interrupt_id, .. },
+            ) => (interrupt_id, "wait"),
+            Some(FlowPause::ProxyWait { interrupt_id, .. }) => (interrupt_id, PROXY_WAIT),
+            Some(FlowPause::Ask { .. }) | None => return,
+        };
+        let closed = Body::InterruptResumed {
+            interrupt_id: interrupt_id.clone(),
+            kind: kind.to_owned(),
+            by: ResumedBy::Canceled,
+            outcome: "canceled".to_owned(),
+            text: None,
+        };
+        self.emit_for(Some(flow.reference()), closed);
     }
 
     /// Tells the workflow that waits for the flow how it ended.
@@ -64,6 +93,7 @@ impl Draft<'_> {
             flow_run_id: Some(flow.run.clone()),
             status: status.to_owned(),
             reason: reason.map(str::to_owned),
+            message: None,
             result: result.filter(|value| !value.is_null()),
             answers: flow.answers.clone(),
         };
@@ -77,6 +107,8 @@ impl Draft<'_> {
             return Next::DONE;
         };
         self.close_program(&flow.run);
+        self.close_question(&flow);
+        self.stop_bridge(FLOW_ENDED);
         self.leave_flow(&flow.run);
         let record = FlowRecord::Failed {
             failure: failure.clone(),
@@ -91,7 +123,12 @@ impl Draft<'_> {
 
     pub(super) fn leave_flow(&mut self, run: &RunId) {
         let open = self.session.escalations.values();
-        let of_run = open.filter(|e| e.is_open() && e.flow_run_id.as_ref() == Some(run));
+        // A takeover is the session's: it goes on without the flow.
+        let of_run = open.filter(|e| {
+            e.is_open()
+                && e.flow_run_id.as_ref() == Some(run)
+                && e.mode == EscalationMode::AsyncResolution
+        });
         let ids: Vec<_> = of_run.map(|e| e.id.clone()).collect();
         for escalation_id in ids {
             self.emit(Body::EscalationDetached { escalation_id });

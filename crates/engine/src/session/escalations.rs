@@ -7,11 +7,14 @@ use super::state::ChatSession;
 use super::turn::Next;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    ClosedEscalation, EscalationDecision, EscalationRecord, EscalationResolution, EscalationStatus,
-    EscalationVote, FlowPause, FlowRef, ResumedBy, SessionEventBody as Body, SessionReply,
-    TurnCause,
+    ClosedEscalation, EscalationDecision, EscalationMode, EscalationRecord, EscalationResolution,
+    EscalationStatus, EscalationVote, FlowPause, FlowRef, ResumedBy, SessionEventBody as Body,
+    SessionReply, TakeoverEndReason, TurnCause,
 };
 use tandem_record::{EscalationId, InterruptId, RunId};
+
+/// Bytes of the message and data of a decision, as JSON.
+const MAX_DECISION_BYTES: usize = 64 * 1024;
 
 impl Draft<'_> {
     /// The first decision wins. The same one again by the same actor is harmless.
@@ -21,25 +24,23 @@ impl Draft<'_> {
         decision: &EscalationDecision,
     ) -> Result<SessionReply, SessionRefusal> {
         let escalation = self.addressed_escalation(id)?;
-        let actor = self.actor.clone();
-        let actor_id = actor
-            .as_ref()
-            .map(|actor| actor.id.clone())
-            .unwrap_or_default();
+        let actor_id = self.actor_id();
         if !escalation.is_open() {
             return match &escalation.resolution {
                 Some(done) if repeats(done, decision, &actor_id) => {
                     Ok(SessionReply::Escalation(Box::new(escalation)))
                 }
-                None if self.session.ended.is_some() => Err(SessionRefusal::Ended),
-                _ => Err(SessionRefusal::AlreadyResolved(Box::new(closed(
-                    &escalation,
-                )))),
+                _ => Err(self.closed_refusal(&escalation)),
             };
+        }
+        if escalation.mode == EscalationMode::LiveTakeover {
+            let holder = escalation.assignee.clone();
+            return Err(SessionRefusal::TakeoverActive { holder });
         }
         if !escalation.approvers.is_empty() && !escalation.approvers.contains(&actor_id) {
             return Err(SessionRefusal::NotAnApprover);
         }
+        check_size(decision)?;
         self.check_approval_args(&escalation.id, decision.action_data.as_ref())?;
         if decision.approved && self.vote(&escalation, decision, &actor_id)? {
             return Ok(self.escalation_reply(&escalation.id));
@@ -51,7 +52,11 @@ impl Draft<'_> {
             resolved_by: actor_id,
             claimed_by: decision.claimed_by.clone(),
             resolved_at: self.now,
-            channel: actor.map(|actor| actor.channel).unwrap_or_default(),
+            channel: self
+                .actor
+                .as_ref()
+                .map(|a| a.channel.clone())
+                .unwrap_or_default(),
         };
         self.emit_about(
             &escalation,
@@ -61,6 +66,7 @@ impl Draft<'_> {
                 detached: escalation.detached,
             },
         );
+        self.answer_workflow_by(&escalation.id);
         if !self.queue_delivery(&escalation.id) && escalation.flow_run_id.is_none() {
             // Nobody waited for it; the agent answers again what was kept meanwhile.
             self.replay_queue();
@@ -68,7 +74,22 @@ impl Draft<'_> {
         Ok(self.escalation_reply(&escalation.id))
     }
 
-    fn escalation_reply(&self, id: &EscalationId) -> SessionReply {
+    pub(super) fn actor_id(&self) -> String {
+        self.actor
+            .as_ref()
+            .map(|actor| actor.id.clone())
+            .unwrap_or_default()
+    }
+
+    /// Why nothing can be done with an escalation that is closed.
+    pub(super) fn closed_refusal(&self, escalation: &EscalationRecord) -> SessionRefusal {
+        match &escalation.resolution {
+            None if self.session.ended.is_some() => SessionRefusal::Ended,
+            _ => SessionRefusal::AlreadyResolved(Box::new(closed(escalation))),
+        }
+    }
+
+    pub(super) fn escalation_reply(&self, id: &EscalationId) -> SessionReply {
         let after = self.session.escalations.get(id).cloned();
         let after = after.expect("a decided escalation stays known");
         SessionReply::Escalation(Box::new(after))
@@ -117,12 +138,15 @@ impl Draft<'_> {
             let known = self.session.escalations.get(id).cloned();
             return known.ok_or(SessionRefusal::EscalationNotFound);
         }
-        if let Some(attached) = self.session.attached_escalation() {
+        let session = &self.session;
+        let shown = session.attached_escalation();
+        if let Some(attached) = shown.or_else(|| session.takeover_escalation()) {
             return Ok(attached.clone());
         }
         let open: Vec<&EscalationRecord> =
             self.session.escalations().filter(|e| e.is_open()).collect();
         match open.as_slice() {
+            [] if self.session.ended.is_some() => Err(SessionRefusal::Ended),
             [] => Err(SessionRefusal::EscalationNotFound),
             [one] => Ok((*one).clone()),
             several => {
@@ -226,7 +250,16 @@ impl Draft<'_> {
     pub(super) fn time_out_escalation(&mut self, id: &EscalationId) {
         let due = self.session.escalations.get(id);
         let due = due.is_some_and(|e| e.is_open() && e.deadline.is_some_and(|at| at <= self.now));
-        if due {
+        if due
+            && self
+                .session
+                .takeover
+                .as_ref()
+                .is_some_and(|t| t.escalation == *id)
+        {
+            self.close_as_timed_out(id);
+            self.queue_takeover_end(TakeoverEndReason::Timeout);
+        } else if due {
             self.close_as_timed_out(id);
             if !self.queue_delivery(id) {
                 self.replay_queue();
@@ -253,14 +286,7 @@ impl Draft<'_> {
 impl ChatSession {
     /// The interrupt of the flow that waits for this escalation.
     pub(super) fn waits_for(&self, id: &EscalationId) -> Option<InterruptId> {
-        match self.flow.as_ref()?.pause.as_ref()? {
-            FlowPause::Wait {
-                interrupt_id,
-                escalation_id: Some(escalation),
-                ..
-            } if escalation == id => Some(interrupt_id.clone()),
-            _ => None,
-        }
+        self.wait_of(id).map(|pause| pause.interrupt_id().clone())
     }
 
     pub(super) fn open_escalation_of(&self, run: &RunId) -> Option<&EscalationRecord> {
@@ -274,6 +300,8 @@ impl ChatSession {
         pause.is_some_and(FlowPause::is_interrupt)
             || self.attached_escalation().is_some()
             || self.approval.is_some()
+            || self.takeover.is_some()
+            || self.bridge.is_some()
     }
 
     /// No other flow may start.
@@ -301,6 +329,22 @@ pub(super) fn resumed_by(status: EscalationStatus) -> ResumedBy {
         EscalationStatus::TimedOut => ResumedBy::Timeout,
         EscalationStatus::Canceled => ResumedBy::Canceled,
         EscalationStatus::Open | EscalationStatus::Resolved => ResumedBy::AdminResolution,
+    }
+}
+
+/// What a decision says is handed to the flow as one record of its journal.
+fn check_size(decision: &EscalationDecision) -> Result<(), SessionRefusal> {
+    let message = serde_json::to_string(&decision.message);
+    let data = serde_json::to_string(&decision.action_data);
+    let bytes = [message, data]
+        .into_iter()
+        .map(|json| json.map_or(usize::MAX, |json| json.len()))
+        .fold(0, usize::saturating_add);
+    match bytes <= MAX_DECISION_BYTES {
+        true => Ok(()),
+        false => Err(SessionRefusal::DecisionTooLarge {
+            limit: MAX_DECISION_BYTES,
+        }),
     }
 }
 

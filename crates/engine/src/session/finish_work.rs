@@ -1,7 +1,6 @@
 //! The outcome of work: which turn, delivery or report it belongs to.
 
 use super::draft::{Draft, continue_id};
-use super::host_calls::check_key;
 use tandem_record::EffectId;
 use tandem_record::conversation::{CodeOutcome, SessionEnd, SessionEventBody as Body, WorkOutcome};
 
@@ -14,7 +13,11 @@ impl Draft<'_> {
             WorkOutcome::Continue => self.start_next_turn(effect),
             WorkOutcome::Sent(result) => self.finish_send(effect, result),
             WorkOutcome::Reported => {}
-            WorkOutcome::Code(done) if self.session.reporting.as_ref() == Some(effect) => {
+            WorkOutcome::WorkflowAnswered { interrupt, error } => {
+                self.note_workflow_answer(interrupt, error.as_ref());
+            }
+            WorkOutcome::NoticeFailed(error) => self.report_failure("notify", &error.message),
+            WorkOutcome::Code(done) if self.session.is_report(effect) => {
                 self.finish_report(effect, done);
             }
             _ => self.finish_turn_work(effect, outcome),
@@ -49,8 +52,10 @@ impl Draft<'_> {
     /// What a call of code did beside its result.
     pub(super) fn apply_code(&mut self, done: &CodeOutcome) {
         for (key, value) in &done.kv {
-            let others = self.session.kv.keys().filter(|known| *known != key);
-            match check_key(key, value.as_ref(), others.count()) {
+            if self.note_takeover_write(key, value.as_ref()) {
+                continue;
+            }
+            match self.session.check_key(key, value.as_ref()) {
                 Ok(()) => {
                     self.emit(Body::KvChanged {
                         key: key.clone(),

@@ -10,7 +10,8 @@ use crate::flow::{FlowEffect, FlowError};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     CandidateOrigin, CodeError, CodeOutcome, EscalationMode, EscalationRecord, EscalationStatus,
-    FlowOrigin, FlowPause, FlowRecord, SessionEventBody as Body, SessionWork, WaitFor, WorkPurpose,
+    FlowOrigin, FlowPause, FlowRecord, SessionEventBody as Body, SessionWork, TakeoverOrigin,
+    WaitFor, WorkPurpose,
 };
 use tandem_record::{EffectId, EscalationId, FlowId, InterruptId, RunId};
 use tandem_schema::{MAX_WORK, Meter};
@@ -25,6 +26,10 @@ impl Draft<'_> {
         let interrupt_id = InterruptId::from(format!("{run}:{step}"));
         match effect {
             FlowEffect::Say { text } => self.perform_say(&text),
+            // What the user writes goes to the person.
+            FlowEffect::Ask { .. } | FlowEffect::Confirm(_) if self.session.is_taken_over() => {
+                refuse("hitl_active", "a person has the conversation")
+            }
             FlowEffect::Ask { key, text, .. } => {
                 self.pause_flow(FlowPause::Ask {
                     interrupt_id,
@@ -38,7 +43,10 @@ impl Draft<'_> {
                 name,
                 args,
                 on_error,
-            } => self.perform_tool(run, step, &name, Value::Object(args), on_error),
+            } => match self.perform_schedule_tool((run, step), &name, &args, on_error) {
+                Some(performed) => performed,
+                None => self.perform_tool(run, step, &name, Value::Object(args), on_error),
+            },
             FlowEffect::Handoff { to, input } => {
                 Performed::Leave(self.hand_off(&FlowId::from(to), input))
             }
@@ -49,12 +57,9 @@ impl Draft<'_> {
             FlowEffect::Confirm(confirm) => self.perform_confirm(interrupt_id, &confirm),
             FlowEffect::Escalate(escalate) => self.perform_escalate(run, step, escalate),
             FlowEffect::Wait(wait) => self.perform_wait(interrupt_id, &wait),
-            FlowEffect::ProxyStart(_) | FlowEffect::ProxyWait(_) | FlowEffect::ProxyStop { .. } => {
-                refuse(
-                    "unsupported_effect",
-                    "this host does not serve the admin bridge",
-                )
-            }
+            FlowEffect::ProxyStart(start) => self.perform_proxy_start(run, step, &start),
+            FlowEffect::ProxyWait(wait) => self.perform_proxy_wait(interrupt_id, &wait),
+            FlowEffect::ProxyStop { reason } => self.perform_proxy_stop(reason.as_deref()),
             FlowEffect::WorkflowRun(effect) => self.perform_workflow(run, step, effect),
         }
     }
@@ -198,15 +203,24 @@ impl Draft<'_> {
         }
         let defaults = &self.cx.agent.hitl.escalation;
         let has_admins = self.cx.agent.admin_auth.is_some();
+        let has_takeover = self.has_takeover();
+        if let Some(open) = self.session.takeover_escalation()
+            && escalate.mode == EscalationMode::LiveTakeover
+        {
+            // A person has the conversation already.
+            return Performed::Resume(Resume::Value(Some(shown_escalation(open))));
+        }
         let mode = match (escalate.mode, defaults.fallback) {
             (EscalationMode::AsyncResolution, _) if has_admins => EscalationMode::AsyncResolution,
+            (EscalationMode::LiveTakeover, _) if has_takeover => EscalationMode::LiveTakeover,
             (EscalationMode::LiveTakeover, EscalationFallback::Retry) if has_admins => {
                 EscalationMode::AsyncResolution
             }
             (_, fallback) => return self.escalation_unavailable(fallback),
         };
         let timeout = escalate.timeout_ms.unwrap_or(defaults.timeout_ms);
-        let ack = defaults.auto_ack_text.clone();
+        let queue = escalate.queue.or_else(|| defaults.queue.clone());
+        let ack = self.acknowledgement(mode);
         let escalation = EscalationRecord {
             id: EscalationId::from(format!("esc-{run}-{step}")),
             mode,
@@ -219,7 +233,7 @@ impl Draft<'_> {
             status: EscalationStatus::Open,
             detached: false,
             created_at: self.now,
-            deadline: Some(self.now.plus_ms(timeout)),
+            deadline: Some(self.escalation_deadline(mode, timeout)),
             resolution: None,
             interrupt_id: None,
             cancel_reason: None,
@@ -227,10 +241,19 @@ impl Draft<'_> {
             approvers: escalate.approvers,
             votes: Vec::new(),
             context: self.escalation_context(),
-            queue: escalate.queue,
+            queue,
             assignee: escalate.assignee,
+            claimed_at: None,
+            stopped: None,
         };
-        self.emit(Body::EscalationCreated(Box::new(escalation)));
+        match mode {
+            EscalationMode::LiveTakeover => {
+                self.open_takeover(escalation, TakeoverOrigin::Effect);
+            }
+            EscalationMode::AsyncResolution => {
+                self.emit(Body::EscalationCreated(Box::new(escalation)));
+            }
+        }
         match ack {
             None => self.after_escalate(),
             Some(text) => match self.respond(&text, CandidateOrigin::Ack, None) {
@@ -249,12 +272,7 @@ impl Draft<'_> {
     pub(super) fn escalate_result(&self) -> Option<Value> {
         let id = self.session.flow.as_ref()?.escalation.as_ref()?;
         let escalation = self.session.escalations.get(id)?;
-        Some(json!({
-            "escalationId": escalation.id,
-            "mode": escalation.mode,
-            "status": "open",
-            "createdAt": escalation.created_at.rfc3339(),
-        }))
+        Some(shown_escalation(escalation))
     }
 
     fn escalation_unavailable(&mut self, fallback: EscalationFallback) -> Performed {
@@ -269,9 +287,30 @@ impl Draft<'_> {
         let flow = self.session.flow.as_ref();
         let escalation = flow.and_then(|flow| flow.escalation.clone());
         let escalation = escalation.and_then(|id| self.session.escalations.get(&id).cloned());
+        // A takeover is handed back, not decided.
+        let escalation = escalation.filter(|e| e.mode == EscalationMode::AsyncResolution);
         let own = wait.timeout_ms.map(|ms| self.now.plus_ms(ms));
+        let mut left_ms = None;
         let (escalation_id, deadline) = match (wait.wait_for, &escalation) {
+            (WaitFor::LiveHandback, _) if self.session.is_taken_over() => {
+                let open = self.session.takeover_escalation();
+                let deadline = match open.and_then(|open| open.stopped) {
+                    Some(_) => {
+                        left_ms = wait.timeout_ms;
+                        None
+                    }
+                    None => [own, open.and_then(|open| open.deadline)]
+                        .into_iter()
+                        .flatten()
+                        .min(),
+                };
+                (open.map(|open| open.id.clone()), deadline)
+            }
             (WaitFor::AdminResolution, None) | (WaitFor::LiveHandback, _) => {
+                let earlier = self.earlier_handback();
+                if let Some(payload) = earlier.filter(|_| wait.wait_for == WaitFor::LiveHandback) {
+                    return Performed::Resume(Resume::Value(Some(payload)));
+                }
                 return refuse(
                     "nothing_to_wait_for",
                     "this run has opened nothing to wait for",
@@ -282,8 +321,15 @@ impl Draft<'_> {
                     let payload = self.resolution_payload(escalation);
                     return Performed::Resume(Resume::Value(Some(payload)));
                 }
-                let earlier = [own, escalation.deadline].into_iter().flatten().min();
-                (Some(escalation.id.clone()), earlier)
+                let deadline = match escalation.stopped {
+                    // Somebody works on it already: the wait's own time begins when they leave it.
+                    Some(_) => {
+                        left_ms = wait.timeout_ms;
+                        None
+                    }
+                    None => [own, escalation.deadline].into_iter().flatten().min(),
+                };
+                (Some(escalation.id.clone()), deadline)
             }
             (WaitFor::ConfirmResponse | WaitFor::Timeout, _) => (None, own),
         };
@@ -292,7 +338,9 @@ impl Draft<'_> {
             wait_for: wait.wait_for,
             escalation_id,
             deadline,
+            left_ms,
             since: self.now,
+            attempts: 0,
         });
         self.emit(Body::InterruptPaused {
             interrupt_id,
@@ -304,11 +352,20 @@ impl Draft<'_> {
     }
 }
 
-fn refuse(code: &str, message: &str) -> Performed {
+fn shown_escalation(escalation: &EscalationRecord) -> Value {
+    json!({
+        "escalationId": escalation.id,
+        "mode": escalation.mode,
+        "status": "open",
+        "createdAt": escalation.created_at.rfc3339(),
+    })
+}
+
+pub(super) fn refuse(code: &str, message: &str) -> Performed {
     Performed::Resume(Resume::Throw(FlowError::effect(code, message)))
 }
 
-fn tool_failure(name: &str, error: &CodeError, on_error: ToolErrorMode) -> Resume {
+pub(super) fn tool_failure(name: &str, error: &CodeError, on_error: ToolErrorMode) -> Resume {
     match on_error {
         ToolErrorMode::Throw => {
             Resume::Throw(FlowError::tool(&error.code, &error.message).with("tool", name))

@@ -37,6 +37,9 @@ pub struct ActiveFlow {
     pub(super) client_ids: Vec<String>,
     /// A workflow it started that ended before it waited for it.
     pub(super) finished_workflow: Option<(InterruptId, WorkflowResult)>,
+    /// What a wait for the handback gets of the last takeover that ended during this run.
+    #[serde(default)]
+    pub(super) handback: Option<Value>,
 }
 
 /// Whether the author's `id` of an effect names an interrupt.
@@ -53,6 +56,11 @@ impl ActiveFlow {
 
     pub fn run_id(&self) -> &RunId {
         &self.run
+    }
+
+    /// The node of a workflow that waits for its end.
+    pub fn parent(&self) -> Option<&ParentNode> {
+        self.parent.as_ref()
     }
 
     pub fn pause(&self) -> Option<&FlowPause> {

@@ -17,6 +17,9 @@ use tandem_record::{InterruptId, RunId, Seq};
 
 impl Draft<'_> {
     pub(super) fn gate(&mut self) -> Next {
+        if let Some(turn) = self.turn().cause.scheduled().cloned() {
+            return self.start_scheduled_flow(&turn);
+        }
         if let Some(next) = self.answer_approval() {
             return next;
         }
@@ -27,7 +30,9 @@ impl Draft<'_> {
                 None => Next::Router,
             };
         };
-        match flow.pause.clone() {
+        let pause = flow.pause.clone();
+        let is_forwarded = self.forward_user_message(pause.as_ref());
+        match pause {
             None => Next::Router,
             Some(FlowPause::Ask {
                 interrupt_id, key, ..
@@ -35,10 +40,19 @@ impl Draft<'_> {
             Some(FlowPause::Confirm { asked, .. }) => self.answer_confirm(asked),
             Some(FlowPause::Wait {
                 wait_for: WaitFor::ConfirmResponse,
-                interrupt_id,
                 ..
-            }) => self.answer_confirm_wait(&interrupt_id),
-            Some(FlowPause::Wait { .. } | FlowPause::Workflow { .. }) => self.hold_message(),
+            }) => self.answer_confirm(Seq(0)),
+            Some(FlowPause::Workflow { .. }) => match self.answer_workflow_question() {
+                Some(next) => next,
+                None => self.hold_message(),
+            },
+            Some(FlowPause::Wait { .. }) => self.hold_message(),
+            Some(FlowPause::ProxyWait { .. }) => {
+                if !is_forwarded {
+                    self.note_held_silently();
+                }
+                Next::DONE
+            }
         }
     }
 
@@ -76,12 +90,16 @@ impl Draft<'_> {
         let Some(run) = self.session.flow.as_ref().map(|flow| flow.run.clone()) else {
             return;
         };
+        let user = &self.session.start.user.external_user_id;
+        let answered_by = (by == ResumedBy::UserReply)
+            .then(|| self.actor.as_ref().map_or(user, |actor| &actor.id).clone());
         self.record(
             &run,
             FlowRecord::Resumed {
                 interrupt_id: interrupt.clone(),
                 by,
                 outcome: outcome.to_owned(),
+                answered_by,
             },
         );
         self.emit(Body::FlowResumed { by, answer });
@@ -103,13 +121,24 @@ impl Draft<'_> {
         Some(self.diverge_flow(found))
     }
 
-    /// The confirmation the flow waits at, as its author wrote it.
-    pub(super) fn current_confirm(&self) -> Option<ConfirmEffect> {
-        let effect = self.session.flow.as_ref()?.current.as_ref()?;
-        match FlowEffect::parse(effect).ok()? {
-            FlowEffect::Confirm(confirm) => Some(confirm),
-            _ => None,
+    /// The confirmation a reply is about, as its author wrote it: the one the flow waits at, or the last one
+    /// where the flow waits for a reply by itself.
+    pub(super) fn awaited_confirm(&self) -> Option<ConfirmEffect> {
+        let flow = self.session.flow.as_ref()?;
+        let is_wait = matches!(flow.pause, Some(FlowPause::Wait { .. }));
+        let effect = match is_wait {
+            true => flow.last_confirm.as_ref()?,
+            false => flow.current.as_ref()?,
+        };
+        let FlowEffect::Confirm(mut confirm) = FlowEffect::parse(effect).ok()? else {
+            return None;
+        };
+        let schema = confirm.response_schema.as_ref();
+        if is_wait && schema.is_some_and(|schema| schema.json().is_none()) {
+            // A schema in code lives in the effect at which the code waits, which is another one now.
+            confirm.response_schema = None;
         }
+        Some(confirm)
     }
 
     /// Reads a reply by the keywords of the agent.
@@ -195,7 +224,7 @@ impl Draft<'_> {
     }
 
     fn use_confirm_reply(&mut self, text: &str, extracted: Option<Option<&Value>>) -> Next {
-        let confirm = self.current_confirm();
+        let confirm = self.awaited_confirm();
         match self.read_reply(confirm.as_ref(), text, extracted) {
             ReadReply::AskModel => self.extract(confirm.as_ref(), text),
             ReadReply::NeedsProgram(run) => {
@@ -232,22 +261,26 @@ impl Draft<'_> {
 
     /// Asks again, or takes the reply for a refusal after too many of them.
     fn reprompt(&mut self, text: &str, counted: bool) -> Next {
-        let Some(FlowPause::Confirm {
-            interrupt_id,
-            attempts,
-            ..
-        }) = self
-            .session
-            .flow
-            .as_ref()
-            .and_then(|flow| flow.pause.clone())
+        let flow = self.session.flow.as_ref();
+        let Some(
+            FlowPause::Confirm {
+                interrupt_id,
+                attempts,
+                ..
+            }
+            | FlowPause::Wait {
+                interrupt_id,
+                attempts,
+                ..
+            },
+        ) = flow.and_then(|flow| flow.pause.clone())
         else {
             return Next::DONE;
         };
         let settings = &self.cx.agent.hitl.confirm;
         let gives_up = settings.unrecognized == UnrecognizedReply::Decline
             || attempts >= settings.max_reprompts;
-        let confirm = self.current_confirm();
+        let confirm = self.awaited_confirm();
         if counted && gives_up {
             let schema = confirm.is_some_and(|c| c.response_schema.is_some());
             let value = if schema {
@@ -287,6 +320,17 @@ impl Draft<'_> {
             return next;
         }
         let interrupt_id = pause.interrupt_id().clone();
+        let by = ResumedBy::UserReply;
+        if let FlowPause::Wait { .. } = pause {
+            let outcome = match decision {
+                ConfirmOutcome::Positive => "positive",
+                _ => "negative",
+            };
+            let payload = json!({"outcome": outcome, "value": value, "text": text});
+            let noted = reason.unwrap_or(outcome);
+            self.leave_pause(&interrupt_id, "wait", by, noted, Some(text));
+            return self.resume_flow(Resume::Value(Some(payload)));
+        }
         self.emit(Body::ConfirmResolved {
             interrupt_id: interrupt_id.clone(),
             decision,
@@ -299,7 +343,6 @@ impl Draft<'_> {
             (ConfirmOutcome::Positive, None) => "positive",
             _ => "negative",
         };
-        let by = ResumedBy::UserReply;
         self.leave_pause(&interrupt_id, "confirm", by, outcome, Some(text));
         self.resume_flow(Resume::Value(Some(value)))
     }
@@ -321,41 +364,6 @@ impl Draft<'_> {
             text: text.map(str::to_owned),
         });
         self.note_resumed(interrupt, by, outcome, None);
-    }
-
-    fn answer_confirm_wait(&mut self, interrupt: &InterruptId) -> Next {
-        if let TurnCause::QueueReplay { .. } = self.turn().cause {
-            return self.hold_message();
-        }
-        let text = self.turn().text().to_owned();
-        let last = self
-            .session
-            .flow
-            .as_ref()
-            .and_then(|flow| flow.last_confirm.clone());
-        let confirm = match last.as_ref().map(FlowEffect::parse) {
-            Some(Ok(FlowEffect::Confirm(confirm))) => Some(confirm),
-            _ => None,
-        };
-        let reading = self.read_reply(confirm.as_ref(), &text, Some(None));
-        let (outcome, value) = match reading {
-            ReadReply::Is(ConfirmReading::Positive(value)) => ("positive", value),
-            ReadReply::Is(ConfirmReading::Negative(value)) => ("negative", value),
-            ReadReply::NeedsProgram(run) => {
-                self.needs_program = Some(run);
-                return Next::Wait;
-            }
-            ReadReply::Is(ConfirmReading::Unrecognized) | ReadReply::AskModel => {
-                return self.hold_message();
-            }
-        };
-        if let Some(next) = self.leave_diverged() {
-            return next;
-        }
-        let payload = json!({"outcome": outcome, "value": value, "text": text});
-        let by = ResumedBy::UserReply;
-        self.leave_pause(interrupt, "wait", by, outcome, Some(&text));
-        self.resume_flow(Resume::Value(Some(payload)))
     }
 }
 

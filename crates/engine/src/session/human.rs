@@ -7,22 +7,24 @@ use serde_json::{Value, json};
 use tandem_record::EscalationId;
 use tandem_record::conversation::{
     CandidateOrigin, ChatToolCall, EscalationMode, EscalationPriority, EscalationRecord,
-    EscalationStatus, SessionEventBody as Body,
+    EscalationStatus, SessionEventBody as Body, TakeoverOrigin,
 };
 
 const REQUESTED: &str = "user_request";
-const CANCELED: &str = "user_canceled";
+pub(super) const CANCELED: &str = "user_canceled";
 
 impl Draft<'_> {
     /// An escalation that no flow opened.
-    pub(super) fn implicit_escalation(&self, reason: &str) -> EscalationRecord {
+    pub(super) fn implicit_escalation(
+        &self,
+        reason: &str,
+        mode: EscalationMode,
+    ) -> EscalationRecord {
         let next = self.session.next_seq();
         let deadline = self.cx.agent.hitl.takeover.max_ms;
         EscalationRecord {
             id: EscalationId::from(format!("esc-{}-{next}", self.session.id())),
-            // A person takes the thread over only where a takeover is served; the decision of an
-            // admin always is.
-            mode: EscalationMode::AsyncResolution,
+            mode,
             reason: reason.to_owned(),
             priority: EscalationPriority::Normal,
             metadata: None,
@@ -40,8 +42,10 @@ impl Draft<'_> {
             approvers: Vec::new(),
             votes: Vec::new(),
             context: self.escalation_context(),
-            queue: None,
+            queue: self.cx.agent.hitl.escalation.queue.clone(),
             assignee: None,
+            claimed_at: None,
+            stopped: None,
         }
     }
 
@@ -52,6 +56,9 @@ impl Draft<'_> {
         let skipped = memory.len().saturating_sub(settings.messages);
         let messages: Vec<_> = memory.iter().skip(skipped).collect();
         let mut context = json!({ "messages": messages });
+        if let Some(summary) = self.session.summary().filter(|_| settings.summary) {
+            context["summary"] = json!(summary);
+        }
         if settings.profile {
             context["user"] = json!(self.session.start.user);
         }
@@ -62,7 +69,9 @@ impl Draft<'_> {
     }
 
     fn can_call_human(&self) -> bool {
-        self.cx.agent.admin_auth.is_some() && self.session.attached_escalation().is_none()
+        self.cx.agent.admin_auth.is_some()
+            && self.session.attached_escalation().is_none()
+            && self.session.takeover.is_none()
     }
 
     /// The message asks for a person.
@@ -77,31 +86,48 @@ impl Draft<'_> {
         if self.session.flow.is_some() {
             self.end_flow(Some("human_requested"), true);
         }
-        let escalation = self.implicit_escalation(REQUESTED);
-        self.emit(Body::EscalationCreated(Box::new(escalation)));
-        self.acknowledge()
+        let mode = self.call_person(REQUESTED);
+        self.acknowledge(mode)
     }
 
-    /// The user is told that a person was asked, where the agent has a text for that.
-    pub(super) fn acknowledge(&mut self) -> Next {
-        match self.cx.agent.hitl.escalation.auto_ack_text.clone() {
-            Some(text) => self.respond(&text, CandidateOrigin::Ack, None),
-            None => Next::DONE,
+    /// Asks for a person in the way the agent names, where that is available.
+    fn call_person(&mut self, reason: &str) -> EscalationMode {
+        let mode = match self.has_takeover() {
+            true => self.cx.agent.hitl.human.mode,
+            false => EscalationMode::AsyncResolution,
+        };
+        let escalation = self.implicit_escalation(reason, mode);
+        match mode {
+            EscalationMode::LiveTakeover => {
+                self.open_takeover(escalation, TakeoverOrigin::UserRequest);
+            }
+            EscalationMode::AsyncResolution => {
+                self.emit(Body::EscalationCreated(Box::new(escalation)));
+            }
         }
+        mode
     }
 
     /// The tool `talk_to_human`: the model asks for a person.
-    pub(super) fn call_human_by_tool(&mut self, call: &ChatToolCall) {
+    pub(super) fn call_human_by_tool(&mut self, call: &ChatToolCall) -> Option<Next> {
         if !self.can_call_human() {
             let content = format!("Tool {} failed: nobody can be called now", call.name);
-            return self.answer_tool(call, content, true);
+            self.answer_tool(call, content, true);
+            return None;
         }
         let reason = call.args.get("reason").and_then(Value::as_str);
         let reason = reason.filter(|reason| !reason.trim().is_empty());
-        let escalation = self.implicit_escalation(reason.unwrap_or(REQUESTED));
-        self.emit(Body::EscalationCreated(Box::new(escalation)));
+        let reason = reason.unwrap_or(REQUESTED).to_owned();
+        let mode = self.call_person(&reason);
         let content = "A person was called. Tell the user that they will answer.";
         self.answer_tool(call, content.to_owned(), false);
+        // The user leaves the agent: where it has a text for that, the model is not asked for another one.
+        match (self.acknowledgement(mode), mode) {
+            (Some(text), _) => Some(self.respond(&text, CandidateOrigin::Ack, None)),
+            // Whatever it wrote would not be sent.
+            (None, EscalationMode::LiveTakeover) => Some(Next::DONE),
+            (None, EscalationMode::AsyncResolution) => None,
+        }
     }
 
     /// The user gives up waiting for a person; `None` when the message says something else.
@@ -109,6 +135,10 @@ impl Draft<'_> {
         let words = &self.cx.agent.hitl.user_cancel_keywords;
         let words = KeywordList::new(words.iter().map(String::as_str));
         let escalation = self.session.attached_escalation()?.id.clone();
+        if self.session.workflow_question_of(&escalation).is_some() {
+            // The workflow waits for a decision, not the user.
+            return None;
+        }
         if !words.equals(self.turn().text()) {
             return None;
         }

@@ -2,15 +2,15 @@
 
 use super::draft::Draft;
 use super::state::ChatSession;
-use super::turn_state::{ConsumedOutcome, Turn};
+use super::turn_state::Turn;
 use crate::flow::{FlowEffect, Reminder};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tandem_record::conversation::{
     CodeCall, FlowPause, HookStage, ResponseSource, SessionEnd, SessionEventBody as Body,
-    SessionTimer, TurnCause, TurnOutcome,
+    SessionTimer, TakeoverEndReason, TakeoverEnding, TurnCause, TurnOutcome, WaitFor,
 };
-use tandem_record::{InterruptId, Timestamp};
+use tandem_record::{InterruptId, Object, Timestamp};
 
 impl ChatSession {
     /// The timers the state requires.
@@ -32,11 +32,13 @@ impl ChatSession {
                 timers.insert(SessionTimer::Escalation { id }, deadline);
             }
         }
+        timers.extend(self.bridge_deadline());
         if let Some(burst) = &self.burst {
             timers.insert(SessionTimer::Burst, burst.closes_at);
         }
         timers.extend(self.reminder_at());
         timers.extend(self.approval_deadline());
+        timers.extend(self.takeover_idle_at());
         if let Some(due) = self.idle_at() {
             timers.insert(SessionTimer::Idle, due);
         }
@@ -46,7 +48,7 @@ impl ChatSession {
     /// Whether a turn waits or is under way for such a cause.
     pub(super) fn has_turn(&self, is_it: impl Fn(&TurnCause) -> bool) -> bool {
         self.turn.iter().any(|turn| is_it(&turn.cause))
-            || self.waiting.iter().any(|waiting| is_it(&waiting.cause))
+            || self.queued_turns().any(|waiting| is_it(&waiting.cause))
     }
 
     /// A turn for this deadline, or for the escalation it is about, waits or is under way.
@@ -56,6 +58,10 @@ impl ChatSession {
             TurnCause::EscalationClosed { escalation } => {
                 self.waits_for(escalation).as_ref() == Some(interrupt)
             }
+            TurnCause::EndTakeover(ending) => {
+                self.waits_for(&ending.escalation).as_ref() == Some(interrupt)
+            }
+            TurnCause::ProxyClosed { interrupt: of, .. } => of == interrupt,
             _ => false,
         })
     }
@@ -76,7 +82,9 @@ impl ChatSession {
                 reminded,
                 ..
             } => (interrupt_id, *asked_at, *reminded),
-            FlowPause::Wait { .. } | FlowPause::Workflow { .. } => return None,
+            FlowPause::Wait { .. } | FlowPause::Workflow { .. } | FlowPause::ProxyWait { .. } => {
+                return None;
+            }
         };
         let reminder = reminder_of(flow.current.as_ref()?, reminded)?;
         let index = reminded;
@@ -95,10 +103,13 @@ impl ChatSession {
         let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
         let is_awaited = pause.is_some_and(|pause| match pause {
             FlowPause::Ask { .. } => false,
-            FlowPause::Workflow { .. } => true,
+            FlowPause::Workflow { .. } | FlowPause::ProxyWait { .. } => true,
             FlowPause::Confirm { .. } | FlowPause::Wait { .. } => pause.deadline().is_some(),
         });
-        let is_pending = self.attached_escalation().is_some() || self.approval.is_some();
+        let is_pending = self.attached_escalation().is_some()
+            || self.approval.is_some()
+            || self.takeover.is_some()
+            || self.bridge.is_some();
         if is_busy || is_awaited || is_pending {
             return None;
         }
@@ -121,6 +132,8 @@ impl ChatSession {
 
 /// The reminder of a question with this index.
 pub(super) fn reminder_of(effect: &Value, index: u32) -> Option<Reminder> {
+    // Timers are determined often, and few questions have reminders.
+    effect.get("reminders")?;
     let reminders = match FlowEffect::parse(effect).ok()? {
         FlowEffect::Ask { reminders, .. } => reminders,
         FlowEffect::Confirm(confirm) => confirm.reminders,
@@ -160,30 +173,37 @@ impl Draft<'_> {
             (ResponseSource::Classic, None) => return None,
             _ => json!({"reply": turn.texts.join("\n"), "replies": turn.texts}),
         };
-        let state = match (self.session.hitl_mode(), turn.consumed) {
-            (Some(mode), _) => mode,
-            (None, Some(ConsumedOutcome::Resolved)) => "resolved",
-            (None, Some(ConsumedOutcome::TimedOut)) => "timed_out",
-            (None, None) => "none",
-        };
+        let mut policy = Object::new();
+        let actions = [
+            ("beforeLLMAction", &turn.before_llm_action),
+            ("beforeResponseAction", &turn.before_response_action),
+        ];
+        for (name, action) in actions {
+            policy.extend(
+                action
+                    .as_ref()
+                    .map(|action| (name.to_owned(), json!(action))),
+            );
+        }
         let mut meta = json!({
             "source": turn.source,
-            "policy": {
-                "beforeLLMAction": turn.before_llm_action,
-                "beforeResponseAction": turn.before_response_action,
-            },
-            "hitlState": state,
+            "policy": policy,
+            "hitlState": self.session.hitl_state_after(turn),
             "turnId": self.session.turn_id(turn.number),
             "requestId": self.session.request_id(turn.number),
         });
-        if let Some(flow) = &turn.flow_id {
-            meta["flowId"] = json!(flow);
+        if let Some(flow) = turn.flow() {
+            meta["flowId"] = json!(flow.flow_id);
+            meta["flowRunId"] = json!(flow.flow_run_id);
         }
-        if let Some(run) = &turn.flow_run {
-            meta["flowRunId"] = json!(run);
+        if let Some(escalation) = self.session.escalation_after(turn) {
+            meta["escalationId"] = json!(escalation);
         }
-        if let Some(escalation) = self.session.attached_escalation() {
-            meta["escalationId"] = json!(escalation.id);
+        if let Some(bridge) = self.session.bridge() {
+            meta["proxyId"] = json!(bridge.id);
+        }
+        if let Some(schedule) = turn.schedule_data(&self.session.start.user.external_user_id) {
+            meta["schedule"] = schedule;
         }
         Some(CodeCall {
             path: HookStage::OnResponse.as_str().to_owned(),
@@ -206,6 +226,7 @@ impl Draft<'_> {
                 reason: REASON.to_owned(),
             }));
         }
+        self.stop_bridge(REASON);
         if self.session.flow.is_some() {
             self.end_flow(Some(flow_reason), true);
         }
@@ -213,11 +234,14 @@ impl Draft<'_> {
         for run in diverged {
             self.fail_diverged(&run, "replay_diverged");
         }
-        if let Some(approval) = &self.session.approval {
-            let call_id = approval.request.call.id.clone();
-            self.emit(Body::ApprovalDecided {
-                call_id,
-                approved: false,
+        self.close_approval();
+        if let Some(takeover) = &self.session.takeover {
+            let escalation = takeover.escalation.clone();
+            self.note_takeover_end(&TakeoverEnding {
+                escalation,
+                reason: TakeoverEndReason::SessionEnded,
+                note: None,
+                actor: None,
             });
         }
         let open = self.session.escalations.values().filter(|e| e.is_open());
@@ -246,6 +270,7 @@ impl Draft<'_> {
                 reason,
             });
         }
+        self.report_dropped_turns(reason);
         let waiting = self.session.waiting.iter();
         let waiting: Vec<_> = waiting.map(|w| (w.number, w.cause.message_ids())).collect();
         for (number, message_ids) in waiting {
@@ -280,10 +305,15 @@ impl Draft<'_> {
             .and_then(|flow| flow.pause.clone());
         if let Some(FlowPause::Wait {
             escalation_id: Some(id),
+            wait_for,
             ..
         }) = pause
         {
             self.close_as_timed_out(&id);
+            if wait_for == WaitFor::LiveHandback {
+                // The deadline of the wait is the takeover's own.
+                return self.queue_takeover_end(TakeoverEndReason::Timeout);
+            }
         }
         self.emit(Body::TurnQueued {
             cause: TurnCause::Deadline {

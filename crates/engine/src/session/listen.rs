@@ -3,6 +3,7 @@
 
 use super::draft::Draft;
 use super::keywords::KeywordList;
+use super::pending::{MAX_TEXTS_BYTES, json_bytes};
 use super::turn::Next;
 use super::turn_state::{WaitingTurn, is_command};
 use crate::agent::NewMessagePolicy;
@@ -21,6 +22,9 @@ impl Draft<'_> {
     pub(super) fn accept(&mut self, message: InboundMessage) -> u64 {
         let window = self.cx.agent.inbound;
         let is_held = window.debounce_ms > 0 && !is_command(&message.body);
+        if is_held && self.would_overfill_burst(&message.body) {
+            self.emit(Body::BurstClosed);
+        }
         let held_until = is_held.then(|| {
             let burst = self.session.burst.as_ref();
             let latest = burst
@@ -43,6 +47,13 @@ impl Draft<'_> {
             self.emit(Body::BurstClosed);
         }
         turn
+    }
+
+    /// The joined texts may be the answer to a question, which is one record of a journal.
+    fn would_overfill_burst(&self, text: &str) -> bool {
+        let held = self.session.burst.iter().flat_map(|burst| &burst.messages);
+        let bytes: usize = held.map(|message| json_bytes(&message.body)).sum();
+        bytes > 0 && bytes.saturating_add(json_bytes(text)) > MAX_TEXTS_BYTES
     }
 
     /// The window closes: what arrived in it is one turn.
@@ -74,6 +85,7 @@ impl Draft<'_> {
             && turn.is_some_and(|turn| matches!(turn.cause, TurnCause::Message { .. }));
         let mut waiting = self.session.waiting.iter();
         is_classic
+            && self.session.takeover.is_none()
             && self.cx.agent.on_new_message == NewMessagePolicy::Interrupt
             && waiting.any(WaitingTurn::is_plain_message)
     }
@@ -93,7 +105,11 @@ impl Draft<'_> {
             self.request(WorkPurpose::Transcript, work);
             return Next::Wait;
         }
-        if self.read_consent() && !self.has_open_question() {
+        let is_consent = self.read_consent();
+        if self.is_taken_from_agent() {
+            return self.route_to_human();
+        }
+        if is_consent && !self.has_open_question() {
             return Next::DONE;
         }
         if self.wants_human() && self.agent_mode() != AgentMode::Off {
@@ -105,7 +121,7 @@ impl Draft<'_> {
     /// The message is read as text; what could not be read keeps its written part.
     pub(super) fn use_transcript(&mut self, result: &Result<String, CodeError>) -> Next {
         let text = match result {
-            Ok(text) => Some(text.clone()),
+            Ok(heard) => Some(self.with_other_texts(heard)),
             Err(error) => {
                 self.report_failure("transcription", &error.message);
                 None
@@ -115,11 +131,22 @@ impl Draft<'_> {
         Next::Listen
     }
 
+    /// What was said, after what else was written in the same burst.
+    fn with_other_texts(&self, heard: &str) -> String {
+        match &self.turn().cause {
+            TurnCause::Message {
+                message, joined, ..
+            } if joined.len() > 1 => format!("{}\n{heard}", message.body).trim().to_owned(),
+            _ => heard.to_owned(),
+        }
+    }
+
     /// The user is asked something that this message may answer.
     fn has_open_question(&self) -> bool {
         let flow = self.session.flow.as_ref();
         let pause = flow.and_then(|flow| flow.pause.as_ref());
         self.session.approval.is_some()
+            || self.session.asked_workflow_question().is_some()
             || matches!(
                 pause,
                 Some(FlowPause::Ask { .. } | FlowPause::Confirm { .. })

@@ -7,8 +7,8 @@ use serde_json::Value;
 use tandem_record::FlowId;
 use tandem_record::conversation::{
     AgentMode, CandidateOrigin, ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeOutcome,
-    FlowOrigin, MessageRole, Modality, ModelPurpose, SessionEnd, SessionEventBody as Body,
-    SessionWork, TurnCause, TurnOutcome, WorkPurpose,
+    FlowOrigin, MessageRole, Modality, ModelPurpose, ScheduleToolOperation, SessionEnd,
+    SessionEventBody as Body, SessionWork, TurnCause, TurnOutcome, WorkPurpose,
 };
 use tandem_schema::{MAX_WORK, Meter};
 
@@ -99,6 +99,7 @@ impl Draft<'_> {
                 let role = match message.role {
                     MessageRole::User => ChatRole::User,
                     MessageRole::Assistant => ChatRole::Assistant,
+                    MessageRole::Note => ChatRole::System,
                 };
                 ChatMessage::new(role, &message.text)
             })
@@ -127,7 +128,11 @@ impl Draft<'_> {
             (WORKFLOW_RUN, has_workflows),
         ];
         let offered = offers.iter().filter(|(_, is_offered)| *is_offered);
-        offered.map(|(name, _)| (*name).to_owned()).collect()
+        let schedules = ScheduleToolOperation::ALL.iter();
+        let schedules = schedules.filter(|_| agent.scheduler.tools);
+        let names = offered.map(|(name, _)| *name);
+        let names = names.chain(schedules.map(|operation| operation.tool()));
+        names.map(str::to_owned).collect()
     }
 
     pub(super) fn use_answer(&mut self, answer: &ChatAnswer) -> Next {
@@ -135,7 +140,16 @@ impl Draft<'_> {
         if !answer.tool_calls.is_empty() && offered {
             return self.next_tool_call();
         }
-        self.finish_answer(answer)
+        let is_empty = answer.structured.is_none()
+            && answer
+                .text
+                .as_ref()
+                .is_none_or(|text| text.trim().is_empty());
+        match is_empty {
+            // Tools were not offered any more, and the model asks for nothing else.
+            true => self.fail_answer("the model's last answer has neither a text nor an object"),
+            false => self.finish_answer(answer),
+        }
     }
 
     /// Makes the next call the model asked for, or calls the model again.
@@ -164,15 +178,22 @@ impl Draft<'_> {
     /// Makes one call; `None` when its result is known at once.
     fn make_call(&mut self, call: ChatToolCall) -> Option<Next> {
         let is_offered = |draft: &Self| draft.offered_tools().contains(&call.name);
+        if !call.args.is_object() {
+            let content = invalid_params(&call.name, "they are not a JSON object");
+            self.answer_tool(&call, content, true);
+            return None;
+        }
         if let Some(flow) = self.flow_of_alias(&call.name)
             && is_offered(self)
         {
             return self.start_flow_tool(&flow, &call);
         }
+        if let Some(made) = self.make_schedule_call(&call) {
+            return made;
+        }
         match call.name.as_str() {
             TALK_TO_HUMAN if is_offered(self) => {
-                self.call_human_by_tool(&call);
-                return None;
+                return self.call_human_by_tool(&call);
             }
             UPDATE_MY_PROFILE if is_offered(self) => {
                 self.update_profile(&call);
@@ -264,6 +285,12 @@ impl Draft<'_> {
         self.next_tool_call()
     }
 
+    /// The model gave no usable answer.
+    pub(super) fn fail_answer(&mut self, reason: &str) -> Next {
+        let routed = self.flow_without_answer();
+        routed.unwrap_or_else(|| self.fail_turn("model", reason))
+    }
+
     /// The model's answer is the response, or names a flow.
     fn finish_answer(&mut self, answer: &ChatAnswer) -> Next {
         let Some(schema) = &self.cx.agent.output_schema else {
@@ -271,25 +298,32 @@ impl Draft<'_> {
             return self.respond(&text, CandidateOrigin::Classic, None);
         };
         let Some(output) = structured_of(answer) else {
-            return self.fail_turn("model", "the model's answer is not the object it should be");
+            return self.fail_answer("the model's answer is not the object it should be");
         };
         let errors = schema.errors(&output, &Meter::with_limit(MAX_WORK));
         if !errors.is_empty() {
-            return self.fail_turn("model", &errors.join("; "));
+            return self.fail_answer(&errors.join("; "));
         }
         if let Some(next) = self.flow_by_field(&output) {
             return next;
         }
-        if output.get("sessionEnded").and_then(Value::as_bool) == Some(true) {
-            self.emit(Body::SessionEndRequested {
-                reason: SessionEnd::Agent,
-            });
-        }
+        self.note_session_end(Some(&output));
         let Some(reply) = output.get("reply").and_then(Value::as_str) else {
             return self.fail_turn("model", "the model's answer has no reply");
         };
         let reply = reply.to_owned();
         self.respond(&reply, CandidateOrigin::Classic, Some(output))
+    }
+}
+
+impl Draft<'_> {
+    /// A structured output may end the session after the turn.
+    pub(super) fn note_session_end(&mut self, output: Option<&Value>) {
+        let ended = output.and_then(|output| output.get("sessionEnded"));
+        if ended.and_then(Value::as_bool) == Some(true) {
+            let reason = SessionEnd::Agent;
+            self.emit(Body::SessionEndRequested { reason });
+        }
     }
 }
 

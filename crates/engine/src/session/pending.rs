@@ -11,6 +11,14 @@ use tandem_record::conversation::{
 };
 use tandem_record::{InterruptId, Timestamp};
 
+/// Bytes of the texts that a flow gets at once, as JSON: those that were queued, or joined to one answer. With the
+/// largest decision of an admin they fit into one record of a journal (256 KiB).
+pub(super) const MAX_TEXTS_BYTES: usize = 128 * 1024;
+
+pub(super) fn json_bytes(text: &str) -> usize {
+    serde_json::to_string(text).map_or(usize::MAX, |json| json.len())
+}
+
 impl Draft<'_> {
     /// A person is awaited: the message is stored, acknowledged or queued.
     pub(super) fn hold_message(&mut self) -> Next {
@@ -22,7 +30,7 @@ impl Draft<'_> {
             return Next::DONE;
         };
         let is_replay = matches!(self.turn().cause, TurnCause::QueueReplay { .. });
-        let is_full = self.session.queued.len() >= settings.max_queued;
+        let is_full = self.session.queued.len() >= settings.max_queued || !self.fits_in_queue();
         let interval_ms = settings.ack_min_interval_seconds * 1_000;
         let last_ack = self.session.last_ack_at;
         let is_recent = last_ack.is_some_and(|at| at.plus_ms(interval_ms) > self.now);
@@ -47,13 +55,30 @@ impl Draft<'_> {
         }
     }
 
-    /// A hook ended the turn of a message that arrived while a person was awaited.
+    /// The flow gets all queued texts with the result of its wait, which is one record of its journal.
+    fn fits_in_queue(&self) -> bool {
+        let queued = self.session.queued.iter();
+        let bytes: usize = queued.map(|queued| json_bytes(&queued.message.body)).sum();
+        bytes.saturating_add(json_bytes(self.turn().text())) <= MAX_TEXTS_BYTES
+    }
+
+    /// Whether a message would be held until somebody else has acted.
+    fn is_holding(&self) -> bool {
+        let pause = self.session.flow.as_ref().and_then(|f| f.pause.as_ref());
+        match pause {
+            Some(FlowPause::Wait { wait_for, .. }) => *wait_for != WaitFor::ConfirmResponse,
+            Some(FlowPause::Workflow { .. }) => self.session.asked_workflow_question().is_none(),
+            Some(FlowPause::ProxyWait { .. }) => true,
+            Some(FlowPause::Ask { .. } | FlowPause::Confirm { .. }) => false,
+            None => self.session.attached_escalation().is_some(),
+        }
+    }
+
+    /// A hook answered or ended the turn of a message that would have been held.
     pub(super) fn note_held_silently(&mut self) {
         let message = self.turn().cause.message();
         let message_id = message.map(|message| message.message_id.clone());
-        if let Some(message_id) =
-            message_id.filter(|_| self.session.attached_escalation().is_some())
-        {
+        if let Some(message_id) = message_id.filter(|_| self.is_holding()) {
             self.emit(Body::PendingMessage {
                 message_id,
                 behavior: "noop".to_owned(),
@@ -104,6 +129,7 @@ impl Draft<'_> {
                 self.resume_flow(Resume::Value(Some(payload)))
             }
             FlowPause::Workflow { run_id, .. } => self.time_out_workflow(interrupt, &run_id),
+            FlowPause::ProxyWait { proxy_id, .. } => self.time_out_proxy_wait(&proxy_id),
             FlowPause::Ask { .. } => Next::DONE,
         }
     }
@@ -121,7 +147,7 @@ impl Draft<'_> {
             behavior: name.to_owned(),
         });
         let schema = self
-            .current_confirm()
+            .awaited_confirm()
             .is_some_and(|c| c.response_schema.is_some());
         let by = ResumedBy::Timeout;
         self.leave_pause(interrupt, "confirm", by, "timed_out", None);

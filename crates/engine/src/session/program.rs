@@ -2,6 +2,7 @@
 
 use crate::flow::FlowError;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use tandem_record::conversation::{FlowFailure, FlowRunStart};
 use tandem_record::{Object, RunId, Timestamp};
 
@@ -36,6 +37,9 @@ pub enum ProgramStep {
     },
 }
 
+/// The keys of a session, for a function that reads them and may not change anything.
+pub type ReadKeys = BTreeMap<String, Value>;
+
 /// The programs of flow runs. An implementation keeps them parked between decisions; a decision
 /// that is not committed must drop every program it resumed.
 pub trait Programs {
@@ -64,7 +68,18 @@ pub trait Programs {
         now: Timestamp,
     ) -> Option<Result<Value, Vec<String>>>;
 
+    /// Calls `processBeforeForward` of the effect at which the program is parked. `Err` when it threw, gave no data or
+    /// took longer than the timeout; the program is then not kept. `None` when the program is not loaded.
+    fn filter_input(
+        &mut self,
+        run: &RunId,
+        input: &Value,
+        keys: &ReadKeys,
+        timeout_ms: u64,
+        now: Timestamp,
+    ) -> Option<Result<Value, String>>;
+
     /// Ends a program so that its `finally` blocks run. Returns what it yielded meanwhile, which
-    /// nobody performs.
-    fn close(&mut self, run: &RunId) -> Vec<Value>;
+    /// nobody performs; `None` when the program is not loaded.
+    fn close(&mut self, run: &RunId) -> Option<Vec<Value>>;
 }

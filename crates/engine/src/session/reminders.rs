@@ -9,9 +9,12 @@ use serde_json::Value;
 use tandem_record::InterruptId;
 use tandem_record::conversation::{
     CandidateOrigin, ConfirmOutcome, FlowPause, SessionEventBody as Body, SessionReply,
-    SessionTimer, TurnCause,
+    SessionTimer, TurnCause, WaitFor,
 };
 use tandem_schema::{MAX_WORK, Meter};
+
+/// Bytes of an answer given for the user, as JSON: as many as a message may have.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 impl Draft<'_> {
     pub(super) fn queue_reminder(&mut self, timer: &SessionTimer) {
@@ -54,43 +57,62 @@ impl Draft<'_> {
         interrupt: &InterruptId,
         value: Value,
     ) -> Result<SessionReply, SessionRefusal> {
+        let asks_consent = self.session.user_approval();
+        if asks_consent.is_some_and(|request| request.interrupt_id == *interrupt) {
+            if !value.is_boolean() {
+                let why = "the answer to this question is true or false";
+                return Err(SessionRefusal::InvalidInput(why.to_owned()));
+            }
+            return Ok(self.queue_answered(interrupt, value));
+        }
         let flow = self.session.flow.as_ref();
         let pause = flow.and_then(|flow| flow.pause.as_ref());
         let is_open = pause.is_some_and(|pause| pause.interrupt_id() == interrupt);
-        let is_user_question = matches!(
-            pause,
-            Some(FlowPause::Ask { .. } | FlowPause::Confirm { .. })
-        );
+        let is_user_question = match pause {
+            Some(FlowPause::Ask { .. } | FlowPause::Confirm { .. }) => true,
+            Some(FlowPause::Wait { wait_for, .. }) => *wait_for == WaitFor::ConfirmResponse,
+            Some(FlowPause::Workflow { .. } | FlowPause::ProxyWait { .. }) | None => false,
+        };
         if !is_open || !is_user_question {
             return Err(SessionRefusal::QuestionClosed);
         }
         self.check_answer(&value)?;
+        Ok(self.queue_answered(interrupt, value))
+    }
+
+    fn queue_answered(&mut self, interrupt: &InterruptId, value: Value) -> SessionReply {
         self.emit(Body::TurnQueued {
             cause: TurnCause::Answered {
                 interrupt: interrupt.clone(),
                 value,
+                actor: self.actor.clone(),
             },
         });
         let turn = self.session.last_turn;
-        Ok(SessionReply::Accepted { turn })
+        SessionReply::Accepted { turn }
     }
 
     /// Whether an answer given for the user fits the question. A schema that is code is not looked at.
     fn check_answer(&self, value: &Value) -> Result<(), SessionRefusal> {
         let invalid = |why: &str| Err(SessionRefusal::InvalidInput(why.to_owned()));
-        let Some(confirm) = self.current_confirm() else {
+        if value.to_string().len() > MAX_ANSWER_BYTES {
+            return invalid("the answer takes more than 64 KiB");
+        }
+        let flow = self.session.flow.as_ref();
+        if let Some(FlowPause::Ask { .. }) = flow.and_then(|flow| flow.pause.as_ref()) {
             return match value.is_string() {
                 true => Ok(()),
                 false => invalid("the answer to this question is a text"),
             };
-        };
-        let Some(source) = &confirm.response_schema else {
+        }
+        let confirm = self.awaited_confirm();
+        let Some(source) = confirm.and_then(|confirm| confirm.response_schema) else {
             return match value.is_boolean() {
                 true => Ok(()),
                 false => invalid("the answer to this question is true or false"),
             };
         };
-        let schema = AuthorSchema::compile(source);
+        let schema = AuthorSchema::compile(&source);
         let errors = schema.map(|schema| schema.errors(value, &Meter::with_limit(MAX_WORK)));
         match errors {
             Ok(errors) if errors.is_empty() => Ok(()),
@@ -100,6 +122,9 @@ impl Draft<'_> {
     }
 
     pub(super) fn answer_for_user(&mut self, interrupt: &InterruptId, value: Value) -> Next {
+        if let Some(next) = self.consent_for_user(interrupt, &value) {
+            return next;
+        }
         let flow = self.session.flow.as_ref();
         let pause = flow.and_then(|flow| flow.pause.clone());
         let pause = pause.filter(|pause| pause.interrupt_id() == interrupt);
@@ -109,7 +134,7 @@ impl Draft<'_> {
         };
         match pause {
             Some(FlowPause::Ask { key, .. }) => self.take_ask_answer(interrupt, key, text),
-            Some(FlowPause::Confirm { .. }) => {
+            Some(FlowPause::Confirm { .. } | FlowPause::Wait { .. }) => {
                 let decision = match value {
                     Value::Null | Value::Bool(false) => ConfirmOutcome::Negative,
                     _ => ConfirmOutcome::Positive,

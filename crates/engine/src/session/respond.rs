@@ -2,6 +2,7 @@
 
 use super::draft::Draft;
 use super::hook_decision::BeforeResponse;
+use super::takeover::SILENCED;
 use super::turn::Next;
 use super::turn_state::Turn;
 use crate::agent::HookFailurePolicy;
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 use tandem_record::EffectId;
 use tandem_record::conversation::{
     AgentMode, Author, Candidate, CandidateOrigin, CodeCall, CodeError, CodeOutcome, HookStage,
-    LedgerMessage, MessageRole, Modality, ResponseSource, SendRequest, SessionEventBody as Body,
-    SessionWork, TurnCause, WorkPurpose,
+    LedgerMessage, MessageRole, Modality, ProxyInputSource, ResponseSource, SendRequest,
+    SentMessage, SessionEventBody as Body, SessionWork, TurnCause, WINDOW_CLOSED, WorkPurpose,
 };
 
 impl Draft<'_> {
@@ -21,8 +22,30 @@ impl Draft<'_> {
         origin: CandidateOrigin,
         structured: Option<Value>,
     ) -> Next {
-        let source = self.turn().source;
+        let source = self.source_of(origin);
         self.respond_from(source, text, origin, structured)
+    }
+
+    /// Texts of a waiting flow are the flow's, also those that do not resume it.
+    fn source_of(&self, origin: CandidateOrigin) -> ResponseSource {
+        let turn = self.turn();
+        let is_of_question = matches!(
+            origin,
+            CandidateOrigin::Ask
+                | CandidateOrigin::Confirm
+                | CandidateOrigin::TimeoutText
+                | CandidateOrigin::Ack
+        );
+        match turn.source {
+            ResponseSource::Classic if is_of_question && self.session.flow.is_some() => {
+                ResponseSource::Flow
+            }
+            // No model was asked.
+            ResponseSource::Classic if origin == CandidateOrigin::Ack && turn.steps == 0 => {
+                ResponseSource::ShortCircuit
+            }
+            source => source,
+        }
     }
 
     pub(super) fn respond_from(
@@ -46,6 +69,10 @@ impl Draft<'_> {
             candidate: candidate.clone(),
             source,
         });
+        if self.is_silenced(origin) {
+            self.suppress(SILENCED);
+            return Next::DONE;
+        }
         if !self.cx.agent.hooks.before_response || !origin.passes_before_response() {
             self.release(candidate);
             return Next::DONE;
@@ -73,7 +100,7 @@ impl Draft<'_> {
                 "origin": candidate.origin,
             },
             "source": source,
-            "hitlState": self.session.hitl_mode().unwrap_or("none"),
+            "hitlState": self.session.hitl_state().unwrap_or("none"),
         });
         if let Some(structured) = &candidate.structured {
             input["candidate"]["structured"] = structured.clone();
@@ -81,8 +108,11 @@ impl Draft<'_> {
         if let Some(flow) = &turn.flow_id {
             input["flowId"] = json!(flow);
         }
-        if let Some(escalation) = self.session.attached_escalation() {
+        if let Some(escalation) = self.session.shown_escalation() {
             input["escalationId"] = json!(escalation.id);
+        }
+        if let Some(schedule) = turn.schedule_data(&self.session.start.user.external_user_id) {
+            input["schedule"] = schedule;
         }
         input
     }
@@ -147,6 +177,7 @@ impl Draft<'_> {
                 let result = self.escalate_result();
                 self.resume_flow(super::program::Resume::Value(result))
             }
+            CandidateOrigin::TimeoutText => self.go_on_after_timeout_text(),
             _ => Next::DONE,
         }
     }
@@ -158,6 +189,9 @@ impl Draft<'_> {
             let reason = Some("empty".to_owned());
             self.emit(Body::ResponseCanceled { index, reason });
             return;
+        }
+        if self.is_silenced(candidate.origin) {
+            return self.suppress(SILENCED);
         }
         match self.agent_mode() {
             AgentMode::Auto => {
@@ -181,6 +215,9 @@ impl Draft<'_> {
         if text.trim().is_empty() {
             return;
         }
+        if self.is_side_message_silenced() {
+            return self.suppress(SILENCED);
+        }
         let candidate = plain(text, CandidateOrigin::Side);
         let is_command = self.session.turn.as_ref().is_some_and(Turn::is_command);
         match self.agent_mode() {
@@ -201,6 +238,11 @@ impl Draft<'_> {
         Next::DONE
     }
 
+    fn user_address(&self) -> (String, String) {
+        let start = &self.session.start;
+        (start.transport.clone(), start.address.clone())
+    }
+
     /// The transport and the address of whoever the turn answers.
     pub(super) fn caller(&self) -> (String, String) {
         let turn = self.session.turn.as_ref();
@@ -208,10 +250,13 @@ impl Draft<'_> {
             Some(TurnCause::AdminCommand {
                 message, transport, ..
             }) => (transport.clone(), message.from.clone()),
-            _ => {
-                let start = &self.session.start;
-                (start.transport.clone(), start.address.clone())
-            }
+            Some(TurnCause::ProxyInput { input, .. }) => match &input.source {
+                ProxyInputSource::Desk { transport, address } => {
+                    (transport.clone(), address.clone())
+                }
+                ProxyInputSource::Actor(_) => self.user_address(),
+            },
+            _ => self.user_address(),
         }
     }
 
@@ -230,6 +275,8 @@ impl Draft<'_> {
             text: candidate.text.clone(),
             modality: candidate.modality,
             attempts: 0,
+            origin: Some(candidate.origin),
+            sent_parts: Vec::new(),
         };
         self.add_work(effect_id.clone(), SessionWork::Send(request));
         let message = LedgerMessage {
@@ -245,37 +292,62 @@ impl Draft<'_> {
             message,
             remembered: candidate.origin.enters_working_memory(),
             candidate,
+            transport: None,
         });
+    }
+
+    /// A person took over before the text was sent.
+    pub(super) fn withhold_text(&mut self, effect: &EffectId) {
+        let text = self.session.unsent.get(effect);
+        let Some(text) = text.filter(|text| text.is_withheld).cloned() else {
+            return;
+        };
+        self.delivered = Some(text);
+        self.emit(Body::ResponseSuppressed {
+            effect_id: Some(effect.clone()),
+            reason: SILENCED.to_owned(),
+        });
+        self.delivered = None;
+        self.start_report();
     }
 
     /// The transport took a text, or it was given up.
     pub(super) fn finish_send(
         &mut self,
         effect: &EffectId,
-        result: &Result<Option<String>, CodeError>,
+        result: &Result<SentMessage, CodeError>,
     ) {
-        let Some(turn) = self.session.unsent.get(effect) else {
+        let Some(text) = self.session.unsent.get(effect) else {
             return;
         };
-        self.delivered_turn = Some(*turn);
+        self.delivered = Some(text.clone());
         let effect_id = effect.clone();
         match result {
-            Ok(provider_message_id) => {
+            Ok(sent) => {
+                if let Some(reason) = &sent.speech_error {
+                    self.report_failure("speech", reason);
+                }
                 self.emit(Body::ResponseSent {
                     effect_id: effect_id.clone(),
-                    provider_message_id: provider_message_id.clone(),
+                    provider_message_id: sent.provider_message_id.clone(),
+                    speech: sent.speech.clone(),
+                    template: sent.template.clone(),
                 });
                 self.emit(Body::ResponsePersisted { effect_id });
             }
             Err(error) => {
+                let reason = match error.code.as_str() {
+                    WINDOW_CLOSED => WINDOW_CLOSED,
+                    _ => &error.message,
+                };
                 self.emit(Body::SendFailed {
                     effect_id,
-                    reason: error.message.clone(),
+                    reason: reason.to_owned(),
                 });
-                self.report_failure("send", &error.message);
+                self.report_failure("send", reason);
             }
         }
-        self.delivered_turn = None;
+        self.delivered = None;
         self.start_report();
     }
 
@@ -291,7 +363,7 @@ impl Draft<'_> {
             .session
             .unsent
             .values()
-            .any(|turn| *turn == report.turn)
+            .any(|text| text.turn == report.turn)
         {
             return;
         }
@@ -300,13 +372,16 @@ impl Draft<'_> {
     }
 
     pub(super) fn finish_report(&mut self, effect: &EffectId, done: &CodeOutcome) {
+        let report = self.session.reporting.as_ref();
+        self.delivered = report.map(|started| started.report.subject());
         self.emit(Body::WorkFinished {
             effect_id: effect.clone(),
         });
-        self.apply_code(done);
         if let Some(error) = &done.error {
             self.report_hook_failure(HookStage::OnResponse, &error.message);
         }
+        self.delivered = None;
+        self.apply_code(done);
         self.start_report();
     }
 }

@@ -18,10 +18,7 @@ const ROUTER_MEMORY: usize = 6;
 impl Draft<'_> {
     /// Asks the model which flow fits, where the agent wants that.
     pub(super) fn route(&mut self) -> Next {
-        let routes = matches!(
-            self.turn().trigger(),
-            TurnTrigger::Inbound | TurnTrigger::QueueReplay
-        );
+        let routes = self.may_route();
         match &self.cx.agent.flow_router {
             Some(FlowRouter::Detector { prompt, .. }) if routes => {
                 let messages = self.router_messages(prompt);
@@ -31,11 +28,46 @@ impl Draft<'_> {
         }
     }
 
+    /// Whether this turn may choose a flow: it is about a message, and nothing else has the session.
+    fn may_route(&self) -> bool {
+        let is_about_message = matches!(
+            self.turn().trigger(),
+            TurnTrigger::Inbound | TurnTrigger::QueueReplay
+        );
+        is_about_message && !self.session.is_occupied()
+    }
+
+    /// The model gave no answer that could name a flow: the router's fallback decides. `None` when that is
+    /// the classic path, which has nothing to say either.
+    pub(super) fn flow_without_answer(&mut self) -> Option<Next> {
+        let Some(FlowRouter::SchemaFlow { fallback, .. }) = &self.cx.agent.flow_router else {
+            return None;
+        };
+        if !self.may_route() {
+            return None;
+        }
+        let flow = match fallback {
+            RouterFallback::Flow(flow) => Some(FlowId::from(flow.as_str())),
+            RouterFallback::Classic => None,
+        };
+        self.emit(Body::RouterDecided {
+            mode: "schema_flow".to_owned(),
+            flow: None,
+            confidence: None,
+            reason: RouterReason::ParseError,
+            fallback_used: true,
+        });
+        self.start_flow(&flow?, None, FlowOrigin::Router)
+    }
+
     /// The flow that a field of the structured answer names.
     pub(super) fn flow_by_field(&mut self, output: &Value) -> Option<Next> {
         let Some(FlowRouter::SchemaFlow { field, fallback }) = &self.cx.agent.flow_router else {
             return None;
         };
+        if !self.may_route() {
+            return None;
+        }
         let named = output.get(field.as_str()).and_then(Value::as_str);
         let known = named.filter(|name| self.cx.agent.flows.contains_key(*name));
         let (flow, reason, used) = match (known, named, fallback) {

@@ -44,6 +44,9 @@ impl Draft<'_> {
         parent: &ParentNode,
         on_active: OnActiveFlow,
     ) -> Result<SessionReply, SessionRefusal> {
+        if self.knows_flow_of(parent) {
+            return Ok(SessionReply::Done);
+        }
         self.admit_flow(flow, input.as_ref())?;
         let is_asking = self.session.flow.is_some() && !self.session.has_open_interrupt();
         let preempts = on_active == OnActiveFlow::Preempt && is_asking;
@@ -67,6 +70,16 @@ impl Draft<'_> {
             attempt: 1,
             preempts,
         }))
+    }
+
+    /// Whether the flow of this node was accepted before and has not ended.
+    fn knows_flow_of(&self, parent: &ParentNode) -> bool {
+        let session = &self.session;
+        let active = session.flow.as_ref().and_then(|flow| flow.parent.as_ref());
+        let mut deferred = session.deferred.iter().map(|d| d.parent.as_ref());
+        active == Some(parent)
+            || deferred.any(|of| of == Some(parent))
+            || session.has_turn(|cause| starts_for(cause, parent))
     }
 
     fn admit_flow(&self, flow: &FlowId, input: Option<&Value>) -> Result<(), SessionRefusal> {
@@ -110,7 +123,11 @@ impl Draft<'_> {
             self.end_flow_from_outside("parent_cancelled");
         }
         let mut deferred = self.session.deferred.iter();
-        if deferred.any(|request| request.parent.as_ref() == Some(parent)) {
+        let is_deferred = deferred.any(|request| request.parent.as_ref() == Some(parent));
+        let mut waiting = self.session.queued_turns();
+        let is_queued = waiting.any(|waiting| starts_for(&waiting.cause, parent));
+        drop(waiting);
+        if is_deferred || is_queued {
             self.emit(Body::FlowStartWithdrawn {
                 parent: parent.clone(),
             });
@@ -139,12 +156,17 @@ impl Draft<'_> {
     }
 
     fn report_unstarted(&mut self, parent: ParentNode, reason: &str) {
-        let id = EffectId::from(format!("{}:{}:end", parent.run_id, parent.node_id));
+        let id = match &parent.flow_run_id {
+            Some(flow_run) => format!("{flow_run}:end"),
+            None => format!("{}:{}:end", parent.run_id, parent.node_id),
+        };
+        let id = EffectId::from(id);
         let report = FlowReport {
             parent,
             flow_run_id: None,
             status: "cancelled".to_owned(),
             reason: Some(reason.to_owned()),
+            message: None,
             result: None,
             answers: std::collections::BTreeMap::new(),
         };
@@ -208,6 +230,7 @@ impl Draft<'_> {
         };
         let policy = self.cx.agent.on_divergence;
         self.cx.programs.borrow_mut().close(&flow.run);
+        self.stop_bridge("flow_diverged");
         self.leave_flow(&flow.run);
         self.record(
             &flow.run,
@@ -262,6 +285,8 @@ impl Draft<'_> {
                     },
                 );
                 self.settle(&flow, true);
+                // Its bridge was stopped when it diverged.
+                self.queue_bridge_end("flow_diverged", false);
                 Ok(SessionReply::Done)
             }
             DivergenceAction::Restart => {
@@ -272,6 +297,9 @@ impl Draft<'_> {
     }
 
     fn settle(&mut self, flow: &super::ActiveFlow, retried: bool) {
+        if !retried {
+            self.close_question(flow);
+        }
         self.emit_for(
             Some(flow.reference()),
             Body::DivergenceSettled {
@@ -312,6 +340,14 @@ impl Draft<'_> {
         self.settle(&flow, false);
         let reason = Some(reason.to_owned());
         self.emit_for(Some(flow.reference()), Body::FlowEnded { reason });
+    }
+}
+
+/// Whether a turn starts the flow of this node.
+fn starts_for(cause: &TurnCause, parent: &ParentNode) -> bool {
+    match cause {
+        TurnCause::StartFlow(request) => request.parent.as_ref() == Some(parent),
+        _ => false,
     }
 }
 

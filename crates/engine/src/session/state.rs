@@ -1,10 +1,16 @@
 //! The folded state of a session. [`super::evolve`] is the only place that changes it.
 
+use super::bridge::OpenBridge;
 use super::flow_state::ActiveFlow;
-use super::turn_state::{Burst, HeldDraft, PendingApproval, PendingReport, Turn, WaitingTurn};
+use super::takeover_state::Takeover;
+use super::turn_state::{
+    Burst, HeldDraft, PendingApproval, PendingReport, StartedReport, Turn, UnsentText, WaitingTurn,
+};
+use super::workflow_questions::OpenWorkflowQuestion;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use tandem_record::conversation::{
     AdminActor, AgentMode, ApprovalAsked, EscalationRecord, FlowPause, FlowStartRequest,
     LedgerMessage, QueuedMessage, SessionEnd, SessionStart, TurnCause, WaitFor,
@@ -15,7 +21,7 @@ use tandem_record::{EffectId, EscalationId, InterruptId, MessageId, RunId, Seq, 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatSession {
     pub(super) head: Seq,
-    pub(super) start: Box<SessionStart>,
+    pub(super) start: Arc<SessionStart>,
     pub(super) started_at: Timestamp,
     pub(super) last_at: Timestamp,
     /// The time of the last turn or message.
@@ -24,13 +30,18 @@ pub struct ChatSession {
     pub(super) message_count: u64,
     /// The author's keys. Reserved keys follow from the rest of the state.
     pub(super) kv: BTreeMap<String, Value>,
+    /// About how many bytes they take as JSON.
+    pub(super) kv_bytes: usize,
     /// The last messages, for the model.
-    pub(super) memory: VecDeque<LedgerMessage>,
+    pub(super) memory: VecDeque<Arc<LedgerMessage>>,
     /// The number of the last turn that was given out.
     pub(super) last_turn: u64,
     pub(super) turn: Option<Turn>,
     /// Turns that wait for their place, in order.
     pub(super) waiting: VecDeque<WaitingTurn>,
+    /// Turns that wait for the end of a takeover, in order.
+    #[serde(default)]
+    pub(super) held: VecDeque<WaitingTurn>,
     /// Messages whose window is open.
     pub(super) burst: Option<Burst>,
     /// Who writes to the user, if not as the agent says.
@@ -47,8 +58,11 @@ pub struct ChatSession {
     /// How many flow runs were started: part of their ids.
     pub(super) flows_started: u64,
     pub(super) escalations: BTreeMap<EscalationId, EscalationRecord>,
-    /// The escalation that the session's mode is about.
+    /// The escalation whose decision is pending, if that is what the session waits for.
     pub(super) attached: Option<EscalationId>,
+    /// A person has the floor.
+    #[serde(default)]
+    pub(super) takeover: Option<Takeover>,
     /// Messages kept for the flow, or for replay when it ends.
     pub(super) queued: VecDeque<QueuedMessage>,
     /// Since when a person's answer is pending.
@@ -59,12 +73,24 @@ pub struct ChatSession {
     pub(super) last_ack_at: Option<Timestamp>,
     /// Tokens that the session's model calls used.
     pub(super) tokens: u64,
-    /// Texts that were queued and are not final yet, with the turn they belong to.
-    pub(super) unsent: BTreeMap<EffectId, u64>,
+    /// Bytes of its recordings and files.
+    #[serde(default)]
+    pub(super) media_bytes: u64,
+    /// When the user last wrote in it.
+    #[serde(default)]
+    pub(super) received_at: Option<Timestamp>,
+    /// Texts that were queued and are not final yet.
+    pub(super) unsent: BTreeMap<EffectId, UnsentText>,
     /// Turns whose texts are not all final, with what `onResponse` is to be told.
     pub(super) reports: VecDeque<PendingReport>,
     /// The report that is being made.
-    pub(super) reporting: Option<EffectId>,
+    pub(super) reporting: Option<StartedReport>,
+    /// Questions of workflows that it shows, in the order in which they were shown.
+    #[serde(default)]
+    pub(super) workflow_questions: Vec<OpenWorkflowQuestion>,
+    /// What relays between the user and a desk.
+    #[serde(default)]
+    pub(super) bridge: Option<OpenBridge>,
 }
 
 impl ChatSession {
@@ -91,9 +117,24 @@ impl ChatSession {
         !self.unsent.is_empty() || !self.reports.is_empty() || self.reporting.is_some()
     }
 
+    /// How many bytes its recordings and files have.
+    pub fn media_bytes(&self) -> u64 {
+        self.media_bytes
+    }
+
     /// Texts that are not final yet.
     pub fn unsent(&self) -> impl Iterator<Item = &EffectId> {
         self.unsent.keys()
+    }
+
+    /// Whether a text is not to be sent: a person took over before, or it is final.
+    pub fn may_not_be_sent(&self, text: &EffectId) -> bool {
+        self.unsent.get(text).is_none_or(|text| text.is_withheld)
+    }
+
+    /// When a text that is not final yet was queued.
+    pub fn queued_at(&self, text: &EffectId) -> Option<Timestamp> {
+        Some(self.unsent.get(text)?.queued_at)
     }
 
     /// About how much memory it takes.
@@ -108,16 +149,27 @@ impl ChatSession {
             let messages = turn.model.exchange.iter();
             messages.map(|m| m.content.len() + 160).sum::<usize>()
         });
-        2_048 + messages + keys + exchange + self.escalations.len() * 512
+        let takeover = self.takeover.as_ref().map_or(0, |t| t.transcript_bytes);
+        let kept = self
+            .bridge
+            .as_ref()
+            .map_or(0, |open| 1_024 + open.kept_bytes());
+        let people = takeover + kept + self.escalations.len() * 512;
+        2_048 + messages + keys + exchange + people
     }
 
-    /// Whether a turn has ended, or never began.
+    /// Whether a turn has ended, or never began. Nobody waits for one that a takeover holds back.
     pub fn is_turn_over(&self, number: u64) -> bool {
         let is_it = |turn: &Turn| turn.number == number;
         let is_under_way = self.turn.as_ref().is_some_and(is_it);
         let waits = self.waiting.iter().any(|waiting| waiting.number == number)
             || self.burst.as_ref().is_some_and(|b| b.number == number);
         !is_under_way && (!waits || self.ended.is_some())
+    }
+
+    /// Since when a person has to do something before the agent goes on.
+    pub fn pending_since(&self) -> Option<Timestamp> {
+        self.pending_since
     }
 
     pub fn started_at(&self) -> Timestamp {
@@ -130,6 +182,11 @@ impl ChatSession {
 
     pub fn ended(&self) -> Option<(Timestamp, SessionEnd)> {
         self.ended
+    }
+
+    /// When the user last wrote, in this session or before it.
+    pub fn last_received_at(&self) -> Option<Timestamp> {
+        self.received_at.or(self.start.last_received_at)
     }
 
     pub fn message_count(&self) -> u64 {
@@ -145,7 +202,13 @@ impl ChatSession {
     }
 
     pub fn memory(&self) -> impl Iterator<Item = &LedgerMessage> {
-        self.memory.iter()
+        self.memory.iter().map(|message| &**message)
+    }
+
+    /// Whether a message is among the last ones.
+    pub fn remembers(&self, id: &MessageId) -> bool {
+        let mut last = self.memory.iter().rev();
+        last.any(|message| message.id == id.as_str())
     }
 
     pub fn escalation(&self, id: &EscalationId) -> Option<&EscalationRecord> {
@@ -214,6 +277,9 @@ impl ChatSession {
 
     /// What a person has to do before the agent goes on, if anything.
     pub fn hitl_mode(&self) -> Option<&'static str> {
+        if self.takeover.is_some() {
+            return Some("live_takeover");
+        }
         if self.attached_escalation().is_some() {
             return Some("pending_admin_resolution");
         }
@@ -222,12 +288,12 @@ impl ChatSession {
         {
             return Some("pending_confirm");
         }
-        match self.flow.as_ref()?.pause.as_ref()? {
-            FlowPause::Confirm { .. } => Some("pending_confirm"),
-            FlowPause::Wait { wait_for, .. } if *wait_for == WaitFor::ConfirmResponse => {
+        match self.flow.as_ref().and_then(|flow| flow.pause.as_ref()) {
+            Some(FlowPause::Confirm { .. }) => Some("pending_confirm"),
+            Some(FlowPause::Wait { wait_for, .. }) if *wait_for == WaitFor::ConfirmResponse => {
                 Some("pending_confirm")
             }
-            _ => None,
+            _ => self.bridge.as_ref().map(|_| "proxy"),
         }
     }
 }

@@ -40,14 +40,21 @@ impl Next {
 impl Draft<'_> {
     /// Starts the next turn and runs it as far as it goes.
     pub(super) fn run_turn(&mut self) {
+        while self.drop_refused_turn() {}
         let Some(next) = self.session.waiting.front() else {
             return;
         };
         let trigger = next.cause.trigger();
+        // What a person is told is said, also if it looks like a command.
+        let is_heard = match &next.cause {
+            TurnCause::Message { message, .. } => self.goes_to_human(&message.body),
+            _ => false,
+        };
+        let remembered = next.is_plain_message() || is_heard;
         self.emit(Body::TurnStarted {
             trigger,
             message_ids: next.cause.message_ids(),
-            remembered: next.is_plain_message(),
+            remembered,
         });
         self.host_calls = 0;
         let first = match self.turn().cause.clone() {
@@ -65,11 +72,31 @@ impl Draft<'_> {
             TurnCause::Deadline { interrupt } => self.pass_deadline(&interrupt),
             TurnCause::EscalationClosed { escalation } => self.deliver_resolution(&escalation),
             TurnCause::StartFlow(request) => self.start_requested_flow(*request),
+            TurnCause::Scheduled(_) => Next::BeforeLlm,
             TurnCause::Reminder { interrupt, index } => self.remind(&interrupt, index),
-            TurnCause::Answered { interrupt, value } => self.answer_for_user(&interrupt, value),
+            TurnCause::EndTakeover(ending) => self.end_takeover(*ending),
+            TurnCause::Answered {
+                interrupt,
+                value,
+                actor,
+            } => {
+                self.actor = actor;
+                self.answer_for_user(&interrupt, value)
+            }
+            TurnCause::WorkflowAsked {
+                interrupt,
+                question,
+            } => self.show_workflow_question(&interrupt, &question),
             TurnCause::WorkflowFinished { interrupt, result } => {
                 self.deliver_workflow(&interrupt, &result)
             }
+            TurnCause::ProxyInput { proxy, input } => self.take_proxy_input(&proxy, &input),
+            TurnCause::ProxyClosed {
+                interrupt,
+                proxy,
+                reason,
+                timed_out,
+            } => self.deliver_bridge_end(&interrupt, &proxy, &reason, timed_out),
         };
         self.advance(first);
     }
@@ -86,6 +113,15 @@ impl Draft<'_> {
             next = match next {
                 Next::Command => self.command_gate(),
                 Next::Listen => self.listen(),
+                // A person took over while the turn waited for something.
+                Next::BeforeLlm | Next::Gate | Next::Router if self.is_taken_from_agent() => {
+                    self.route_to_human()
+                }
+                Next::Classic
+                    if self.is_taken_from_agent() && self.turn().model.exchange.is_empty() =>
+                {
+                    self.route_to_human()
+                }
                 Next::BeforeLlm => self.before_llm(),
                 Next::Gate => self.gate(),
                 Next::Router => self.route(),
@@ -113,6 +149,11 @@ impl Draft<'_> {
                         answer: Box::new(answer.clone()),
                     });
                     match purpose {
+                        ModelPurpose::Router | ModelPurpose::Extract
+                            if self.is_taken_from_agent() =>
+                        {
+                            self.route_to_human()
+                        }
                         ModelPurpose::Router => self.use_route(Some(answer)),
                         ModelPurpose::Chat => self.use_answer(answer),
                         ModelPurpose::Extract => self.use_extraction(Some(answer)),
@@ -124,9 +165,14 @@ impl Draft<'_> {
                         error: error.clone(),
                     });
                     match purpose {
+                        ModelPurpose::Router | ModelPurpose::Extract
+                            if self.is_taken_from_agent() =>
+                        {
+                            self.route_to_human()
+                        }
                         ModelPurpose::Router => self.use_route(None),
                         ModelPurpose::Extract => self.use_extraction(None),
-                        ModelPurpose::Chat => self.fail_turn("model", &error.message),
+                        ModelPurpose::Chat => self.fail_answer(&error.message),
                     }
                 }
             },
@@ -137,6 +183,13 @@ impl Draft<'_> {
             (WorkPurpose::CommandActor, WorkOutcome::Code(done)) => self.use_command_actor(done),
             (WorkPurpose::CommandRight { actor }, WorkOutcome::Code(done)) => {
                 self.use_command_right(actor, done)
+            }
+            (WorkPurpose::TakeoverRight { actor, starts }, WorkOutcome::Code(done)) => {
+                self.use_takeover_right(actor, *starts, done)
+            }
+            (WorkPurpose::ProxyActor, WorkOutcome::Code(done)) => self.use_proxy_actor(done),
+            (WorkPurpose::ProxyRight { actor }, WorkOutcome::Code(done)) => {
+                self.use_proxy_right(actor, done)
             }
             (WorkPurpose::HelpActor, WorkOutcome::Code(done)) => self.use_help_actor(done),
             (
@@ -161,6 +214,12 @@ impl Draft<'_> {
             }
             (WorkPurpose::LoopWorkflow { call }, WorkOutcome::Workflow(started)) => {
                 self.finish_loop_workflow(call, started)
+            }
+            (WorkPurpose::FlowSchedule, WorkOutcome::Schedule(done)) => {
+                self.finish_flow_schedule(done)
+            }
+            (WorkPurpose::LoopSchedule { call }, WorkOutcome::Schedule(done)) => {
+                self.finish_loop_schedule(call, done)
             }
             // The performer answers in the kind of the work; anything else is a fault of the host
             // and must not leave the session stuck.
@@ -215,11 +274,14 @@ impl Draft<'_> {
             "turnId": self.session.turn_id(number),
             "trigger": trigger,
             "text": text,
-            "hitlState": self.session.hitl_mode().unwrap_or("none"),
+            "hitlState": self.session.hitl_state().unwrap_or("none"),
         });
         let fields = input.as_object_mut().expect("an object was built");
         fields.extend(message.map(|m| ("inbound".to_owned(), m)));
         fields.extend(active.map(|a| ("activeFlow".to_owned(), a)));
+        let user = &self.session.start.user.external_user_id;
+        let schedule = self.turn().schedule_data(user);
+        fields.extend(schedule.map(|schedule| ("schedule".to_owned(), schedule)));
         let call = CodeCall {
             path: "beforeLLM".to_owned(),
             args: vec![input],
@@ -262,21 +324,29 @@ impl Draft<'_> {
                 Next::Finish(TurnOutcome::EndedByPolicy { reason })
             }
             BeforeLlm::SkipLlm { draft, structured } => {
+                self.note_held_silently();
+                self.note_session_end(structured.as_ref());
                 let reply = structured.as_ref().and_then(|s| s.get("reply")?.as_str());
                 let text = draft.or(reply.map(str::to_owned)).unwrap_or_default();
-                self.respond_from(
-                    ResponseSource::ShortCircuit,
-                    &text,
-                    CandidateOrigin::Draft,
-                    structured,
-                )
+                let source = match self.turn().source {
+                    ResponseSource::Scheduled => ResponseSource::Scheduled,
+                    _ => ResponseSource::ShortCircuit,
+                };
+                self.respond_from(source, &text, CandidateOrigin::Draft, structured)
             }
             BeforeLlm::RouteFlow { flow, input } => {
-                if self.session.flow.is_some() {
+                if let Some(turn) = self.turn().cause.scheduled().cloned()
+                    && let Some(next) = self.leave_scheduled_turn(&turn)
+                {
+                    return next;
+                }
+                // A start that is refused ends nothing.
+                let fits = self.check_flow_input(&flow, input.as_ref()).is_ok();
+                if self.session.flow.is_some() && fits {
                     self.end_flow(Some("preempted"), true);
                 }
                 let started = self.start_flow(&flow, input, FlowOrigin::BeforeLlm);
-                started.unwrap_or(Next::Router)
+                started.unwrap_or(Next::Gate)
             }
         }
     }

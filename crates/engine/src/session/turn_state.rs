@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::VecDeque;
 use tandem_record::conversation::{
-    AdminActor, ApprovalRequest, Candidate, ChatMessage, ChatToolCall, CodeCall, InboundMessage,
-    RequestedWork, ResponseSource, SessionEnd, TurnCause, TurnTrigger,
+    AdminActor, ApprovalRequest, Candidate, ChatMessage, ChatToolCall, CodeCall, FlowRef,
+    InboundMessage, RequestedWork, ResponseMeta, ResponseSource, ScheduledOutcome, SessionEnd,
+    TurnCause, TurnTrigger,
 };
-use tandem_record::{FlowId, MessageId, RunId, Seq, Timestamp};
+use tandem_record::{EffectId, EscalationId, FlowId, MessageId, RunId, Seq, Timestamp};
 
 /// A turn that has not started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,8 @@ pub struct Turn {
     pub(super) before_llm_action: Option<String>,
     /// The strongest decision about a candidate so far.
     pub(super) before_response_action: Option<String>,
+    /// The decision about the last candidate.
+    pub(super) candidate_action: Option<String>,
     /// Candidates made so far.
     pub(super) candidates: u32,
     /// Texts of candidates that were not cancelled.
@@ -64,6 +67,8 @@ pub struct Turn {
     pub(super) handoffs: u32,
     /// A decision of a person or a deadline that this turn used.
     pub(super) consumed: Option<ConsumedOutcome>,
+    /// The escalation that was decided.
+    pub(super) escalation: Option<EscalationId>,
     /// The flow that spoke.
     pub(super) flow_id: Option<FlowId>,
     pub(super) flow_run: Option<RunId>,
@@ -75,6 +80,9 @@ pub struct Turn {
     pub(super) transcript: Option<Option<String>>,
     /// Why the turn has no other answer than the fallback reply.
     pub(super) failure: Option<String>,
+    /// What the flow of a scheduled turn came to first: a pause, its end, or a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scheduled_result: Option<(ScheduledOutcome, Option<String>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,17 +92,60 @@ pub(super) enum ConsumedOutcome {
     TimedOut,
 }
 
+/// A text on its way to the user, with the turn that made it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct UnsentText {
+    pub(super) turn: u64,
+    pub(super) queued_at: Timestamp,
+    pub(super) flow: Option<FlowRef>,
+    /// Absent for texts that are no response: answers of commands, texts sent beside the response.
+    pub(super) meta: Option<ResponseMeta>,
+    /// Nobody but the agent wrote it.
+    #[serde(default)]
+    pub(super) is_of_agent: bool,
+    /// A person took over before it was sent.
+    #[serde(default)]
+    pub(super) is_withheld: bool,
+}
+
 /// What `onResponse` is told once the texts of a turn are final.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PendingReport {
     pub(super) turn: u64,
     pub(super) call: CodeCall,
+    /// The message that the turn answered, as code sees it.
+    pub(super) inbound: Option<Value>,
+    pub(super) queued_at: Timestamp,
+    pub(super) flow: Option<FlowRef>,
+    pub(super) meta: Option<ResponseMeta>,
+}
+
+/// The report that is being made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct StartedReport {
+    pub(super) effect: EffectId,
+    pub(super) report: PendingReport,
+}
+
+impl PendingReport {
+    /// The turn it is about, for events of the report.
+    pub(super) fn subject(&self) -> UnsentText {
+        UnsentText {
+            turn: self.turn,
+            queued_at: self.queued_at,
+            flow: self.flow.clone(),
+            meta: self.meta.clone(),
+            is_of_agent: false,
+            is_withheld: false,
+        }
+    }
 }
 
 /// A call of the model that waits for consent, with the exchange that goes on afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PendingApproval {
     pub(super) request: ApprovalRequest,
+    pub(super) asked_at: Timestamp,
     pub(super) model: ModelLoop,
 }
 
@@ -103,18 +154,25 @@ pub(super) struct PendingApproval {
 pub struct HeldDraft {
     pub candidate: Candidate,
     pub created_at: Timestamp,
+    /// The turn that made it.
+    pub(super) subject: UnsentText,
 }
 
 impl Turn {
     pub(super) fn new(waiting: WaitingTurn, at: Timestamp) -> Self {
+        let source = match waiting.cause {
+            TurnCause::Scheduled(_) => ResponseSource::Scheduled,
+            _ => ResponseSource::Classic,
+        };
         Self {
             number: waiting.number,
             started_at: at,
             cause: waiting.cause,
             pending: None,
-            source: ResponseSource::Classic,
+            source,
             before_llm_action: None,
             before_response_action: None,
+            candidate_action: None,
             candidates: 0,
             texts: Vec::new(),
             structured: None,
@@ -123,12 +181,14 @@ impl Turn {
             flow_effects: 0,
             handoffs: 0,
             consumed: None,
+            escalation: None,
             flow_id: None,
             flow_run: None,
             ends_session: None,
             actor: None,
             transcript: None,
             failure: None,
+            scheduled_result: None,
         }
     }
 
@@ -154,6 +214,14 @@ impl Turn {
             inbound["body"] = Value::String(text.clone());
         }
         Some(inbound)
+    }
+
+    /// The flow that spoke.
+    pub(super) fn flow(&self) -> Option<FlowRef> {
+        Some(FlowRef {
+            flow_id: self.flow_id.clone()?,
+            flow_run_id: self.flow_run.clone()?,
+        })
     }
 
     /// Whether the user or an admin wrote a command.
@@ -192,7 +260,9 @@ pub(super) fn is_command(text: &str) -> bool {
 /// Several messages as one: all texts, and the media of the first that has any.
 pub(super) fn joined(messages: &[InboundMessage]) -> Option<(InboundMessage, Vec<MessageId>)> {
     let mut message = messages.last()?.clone();
-    let texts: Vec<&str> = messages.iter().map(|m| m.body.as_str()).collect();
+    // A recording has no text of its own.
+    let texts = messages.iter().map(|m| m.body.as_str());
+    let texts: Vec<&str> = texts.filter(|text| !text.trim().is_empty()).collect();
     message.body = texts.join("\n");
     let with_media = messages.iter().find(|m| m.media.is_some());
     if let Some(first) = with_media {

@@ -8,7 +8,8 @@ use std::task::Poll;
 use tandem_engine::flow::FlowError;
 use tandem_engine::session::{ProgramStep, Resume};
 
-/// Z-210, Z-212: an await of anything but `ctx` fails the run at once.
+/// An await of anything but `ctx` fails the run at once.
+/// Z-210 (half: a flow in Rust), Z-212 (half: a foreign await), Z-206 (half: a flow in Rust awaits `ctx` only)
 #[test]
 fn foreign_await_fails_the_run() {
     let (mut run, step) = Driver::start(|_| async move {
@@ -35,7 +36,7 @@ fn foreign_await_fails_the_run() {
     assert_eq!(failure(run.go_on()).code, "foreign_await");
 }
 
-/// Z-65: a panic fails the run and nothing else.
+/// Z-65 (half: a panic fails the run and nothing else)
 #[test]
 fn panic_becomes_an_exception() {
     let (_, step) = Driver::start(|_| async move {
@@ -70,7 +71,7 @@ fn destructor_that_panics_is_survived() {
     drop(run);
 }
 
-/// Z-116: an effect that is made and not awaited would be an action without its confirmation.
+/// Z-116 (half: an effect that is made and not awaited would be an action without its confirmation)
 #[test]
 fn effect_that_is_not_awaited_fails_the_run() {
     let (_, step) = Driver::start(|ctx| async move {
@@ -89,7 +90,7 @@ fn effect_that_is_not_awaited_fails_the_run() {
     assert_eq!(failure(step).code, "effect_not_yielded");
 }
 
-/// Z-211: effects are strictly one at a time.
+/// Z-211 (half: effects are strictly one at a time)
 #[test]
 fn two_effects_at_once_fail_the_run() {
     let (_, step) = Driver::start(|ctx| async move {
@@ -129,7 +130,7 @@ fn uncaught_errors_fail_the_run_with_their_code() {
     assert_eq!(failure(step).code, "exception");
 }
 
-/// Z-209: values of a journal are bounded.
+/// Z-209 (half: values of a journal are bounded)
 #[test]
 fn large_values_fail_the_run() {
     let large = "x".repeat(300 << 10);

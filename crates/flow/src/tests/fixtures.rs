@@ -29,6 +29,8 @@ pub(super) fn start(input: Option<Value>) -> FlowRunStart {
         version: "rust:1".to_owned(),
         input,
         origin: FlowOrigin::Router,
+        parent: None,
+        forked_from: None,
         seed: 7,
         context: context.as_object().expect("an object").clone(),
     }

@@ -68,7 +68,7 @@ fn escalation_and_its_resolution_are_typed() {
     assert_eq!(run.give(resolved), say_step("e1 resolved true 5"));
 }
 
-/// Z-58: a failed tool is an error that the flow may handle.
+/// Z-58 (half: a failed tool is an error that the flow may handle)
 #[test]
 fn thrown_error_can_be_handled() {
     let (mut run, _) = Driver::start(|ctx| async move {

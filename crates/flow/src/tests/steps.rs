@@ -31,7 +31,7 @@ fn flow_is_driven_from_effect_to_effect() {
     assert!(run.0.close().is_empty());
 }
 
-/// Z-114, Z-115: the methods yield the canonical effects.
+/// Z-114 (half: in Rust), Z-115 (half: in Rust): the methods yield the canonical effects.
 #[test]
 fn methods_yield_what_the_engine_reads() {
     let (mut run, mut step) = Driver::start(|ctx| async move {
@@ -124,7 +124,7 @@ fn calls_of_the_context_are_handed_out_and_answered() {
     assert_eq!(run.answer(Value::Null), say_step("1"));
 }
 
-/// Z-211: concurrent calls of the context are answered in program order.
+/// Z-211 (half: concurrent calls of the context are answered in program order)
 #[test]
 fn concurrent_calls_are_handed_out_in_order() {
     let (mut run, step) = Driver::start(|ctx| async move {
@@ -167,7 +167,7 @@ async fn both<A: Future + Unpin, B: Future + Unpin>(mut a: A, mut b: B) -> (A::O
     .await
 }
 
-/// Z-63: closing unwinds the code; effects it requests meanwhile are not performed.
+/// Z-63 (half: closing unwinds the code; effects it requests meanwhile are not performed)
 #[test]
 fn closed_flow_unwinds_and_its_effects_are_ignored() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -199,7 +199,7 @@ fn flow_that_ignores_its_end_is_dropped() {
     assert_eq!(run.0.close().len(), 100);
 }
 
-/// Z-207: time and randomness are the same when the flow is run again.
+/// Z-207 (half: time and randomness are the same when the flow is run again)
 #[test]
 fn time_and_randomness_follow_the_run() {
     let seen = || {

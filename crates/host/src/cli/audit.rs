@@ -9,6 +9,7 @@ use tandem_runtime::audit::PublicKey;
 pub(crate) enum AuditCommand {
     Verify(Box<VerifyArgs>),
     Export(ExportArgs),
+    Rebuild(RebuildArgs),
 }
 
 /// Check the audit log of a server, an exported one, or a decision receipt
@@ -53,6 +54,30 @@ pub(crate) struct ExportArgs {
     /// File to write; stdout by default
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+/// Replay the logs of conversations and compare the result with what is stored
+#[derive(Args)]
+#[command(
+    long_about = "Replay the logs of conversations and compare the result with what is stored.\n\n\
+        The server folds each log from its first event and compares the state that commands start from, \
+        the row of the session, its escalations and its open questions. Nothing is changed. Exits 1 when \
+        anything differs.",
+    after_help = "\
+Examples:
+  tandem audit rebuild                 every session that the key may see
+  tandem audit rebuild --agent refunds
+  tandem audit rebuild sess-0199…"
+)]
+pub(crate) struct RebuildArgs {
+    /// Sessions; all of them by default
+    #[arg(value_name = "SESSION", conflicts_with = "agent")]
+    pub(crate) sessions: Vec<String>,
+    /// Only sessions with this agent
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }

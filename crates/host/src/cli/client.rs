@@ -246,8 +246,23 @@ has the store, with --store.")]
     Create(NewKeyArgs),
     /// List keys; secrets are not stored and cannot be shown
     List(KeyListArgs),
-    /// Revoke a key, at once and for good
-    Revoke(OneKeyArgs),
+    /// Revoke a key and the keys it made, at once and for good
+    #[command(after_help = "\
+The keys that the key made end with it, and the keys that they made. If the key was rotated, its
+successor goes on with them and nothing else is revoked. A successor that the key made for itself goes on only
+if it or the key asks; when you revoke the key with another one, keep it with --keep-made.
+
+A leaked key: revoke it with --with-made, since whoever had it may have rotated it.")]
+    Revoke {
+        #[command(flatten)]
+        key: OneKeyArgs,
+        /// Revoke the keys it made, also when it was rotated
+        #[arg(long, conflicts_with = "keep_made")]
+        with_made: bool,
+        /// Keep the keys it made
+        #[arg(long)]
+        keep_made: bool,
+    },
     /// Create another key for the same principal; the old one works until it is revoked
     Rotate {
         #[command(flatten)]
@@ -264,7 +279,7 @@ pub(crate) struct NewKeyArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Scope of the key; repeatable, or `all`: manifest:read, runs:create, runs:read, runs:cancel,
-    /// artifacts:read, approvals:respond, tandem:workflows, tandem:keys, tandem:groups, …
+    /// artifacts:read, approvals:respond, conversations:takeover, tandem:workflows, tandem:keys, tandem:groups, …
     #[arg(long = "scope", value_name = "SCOPE", required = true, value_parser = scope)]
     pub(crate) scopes: Vec<String>,
     /// Role of its holder; repeatable
@@ -283,6 +298,9 @@ pub(crate) struct NewKeyArgs {
     /// Workspace it is bound to
     #[arg(long, value_name = "ID")]
     pub(crate) workspace: Option<String>,
+    /// The only agent it is good for: its conversations, and nothing else
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
     /// Expiry, RFC 3339: 2027-01-01T00:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_at: Option<jiff::Timestamp>,

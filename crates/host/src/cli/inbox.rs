@@ -34,7 +34,53 @@ Exit codes:
   2  wrong usage of this command
   3  accepted; the question stays open (more votes are needed, or a question was sent back)")]
     Answer(AnswerArgs),
+    /// Make an escalation your work, so that nobody else does it too
+    #[command(after_help = DESK_WORK)]
+    Claim(DeskArgs),
+    /// Give an escalation back, whoever has it
+    #[command(after_help = DESK_WORK)]
+    Release(DeskArgs),
+    /// Give an escalation to somebody, who then claims it
+    #[command(after_help = DESK_WORK)]
+    Assign(AssignArgs),
+    /// Speak with the user of a conversation; its agent is silent from then on
+    #[command(after_help = TAKEOVER)]
+    Takeover(TakeoverArgs),
+    /// Send a text to the user of a conversation you took over
+    #[command(after_help = TAKEOVER)]
+    Write(WriteArgs),
+    /// Let the agent speak again
+    #[command(after_help = TAKEOVER)]
+    Handback(HandbackArgs),
 }
+
+const DESK_WORK: &str = "\
+Examples:
+  tandem inbox claim ID
+  tandem inbox release ID
+  tandem inbox assign ID --to ben
+
+For escalations of conversations. Who may do this is said by the rules of the agent: by your key, or by
+--admin-token. Deciding does not need a claim.
+
+Exit codes:
+  0  done, or it was so already
+  1  refused; somebody else may have it
+  2  wrong usage of this command";
+
+const TAKEOVER: &str = "\
+Examples:
+  tandem inbox takeover SESSION
+  tandem inbox write SESSION --text 'Ana here. How can I help?'
+  tandem inbox handback SESSION --note 'she wants a call on Monday'
+
+Who may do this is said by the rules of the agent: by your key, or by --admin-token. What the user writes
+meanwhile is shown on the page of the conversation in the console.
+
+Exit codes:
+  0  done
+  1  refused; somebody else may have the conversation
+  2  wrong usage of this command";
 
 const DECIDING: &str = "\
 Examples:
@@ -114,6 +160,58 @@ pub(crate) struct AnswerArgs {
     pub(crate) admin: AdminArgs,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct DeskArgs {
+    /// Id of the question, as `inbox list` shows it, or of the escalation
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct AssignArgs {
+    /// Id of the actor, as the rules of the agent name them
+    #[arg(long, value_name = "ACTOR")]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) of: DeskArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct TakeoverArgs {
+    /// Id of the session, or of one of its questions as `inbox list` shows it
+    #[arg(value_name = "SESSION")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct WriteArgs {
+    /// What the user is to read
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: String,
+    /// Id of the text: the same id again sends nothing
+    #[arg(long, value_name = "ID")]
+    pub(crate) message_id: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: TakeoverArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct HandbackArgs {
+    /// For the agent; it is not sent to the user
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: TakeoverArgs,
 }
 
 /// Who decides about a conversation, where the key is not enough.

@@ -7,23 +7,31 @@ mod groups;
 mod inbox;
 mod operate;
 mod parked;
+mod schedules;
 mod server;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use agents::{AgentsCommand, ChatArgs, NewAgentArgs, OneAgentArgs, TypesArgs};
-pub(crate) use audit::{AuditCommand, ExportArgs, VerifyArgs};
+pub(crate) use audit::{AuditCommand, ExportArgs, RebuildArgs, VerifyArgs};
 pub(crate) use client::{
     ConnectionArgs, DiffArgs, EventsArgs, ForkArgs, KeysCommand, ListArgs, NewKeyArgs, OneRunArgs,
     RunArgs, RunsCommand, StreamMode,
 };
 pub(crate) use groups::GroupsCommand;
-pub(crate) use inbox::{AdminArgs, AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
+pub(crate) use inbox::{
+    AdminArgs, AnswerArgs, AssignArgs, DecideArgs, DeskArgs, HandbackArgs, InboxCommand,
+    QuestionListArgs, TakeoverArgs, WriteArgs,
+};
 pub(crate) use operate::{
     BackupArgs, ExportRunsArgs, ImportRunsArgs, RestoreArgs, StorageArgs, StoreArgs,
 };
 pub(crate) use parked::ParkedCommand;
+pub(crate) use schedules::{
+    ChangeScheduleArgs, CreateScheduleArgs, DefinitionArgs, OneScheduleArgs, ScheduleListArgs,
+    ScheduleRecipientsArgs, ScheduleRunsArgs, SchedulesCommand, UpdateScheduleArgs,
+};
 pub(crate) use server::{DevArgs, ServeArgs};
 
 use crate::commands;
@@ -100,6 +108,19 @@ Examples:
     )]
     Agents(AgentsCommand),
     Types(TypesArgs),
+    /// Schedules of a server: list, show, create, update, pause, resume, cancel, runs, recipients
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tandem schedules create --agent concierge --flow hello --user ana --cron '0 9 * * mon-fri'
+  tandem schedules list --agent concierge
+  tandem schedules runs SCHEDULE
+  tandem schedules cancel SCHEDULE
+
+Who may change schedules is said by the rules of their agent: by your key, or by --admin-token."
+    )]
+    Schedules(SchedulesCommand),
     /// API keys of a server: create, list, revoke, rotate
     #[command(
         subcommand,
@@ -193,6 +214,9 @@ impl Cli {
             Command::Run(args) => client::wait_for(commands::run::run(args)),
             Command::Runs(command) => client::wait_for(commands::runs::runs(command)),
             Command::Inbox(command) => client::wait_for(commands::inbox::inbox(command)),
+            Command::Schedules(command) => {
+                client::wait_for(commands::schedules::schedules(command))
+            }
             Command::Chat(args) => client::wait_for(commands::chat::chat(args)),
             Command::Agents(AgentsCommand::New(args)) => commands::agents::create(&args),
             Command::Agents(AgentsCommand::List { connection }) => {

@@ -55,7 +55,7 @@ fn help_names_the_environment() {
 
 #[test]
 fn unimplemented_capabilities_have_no_commands() {
-    let parsed = Cli::try_parse_from(["tandem", "schedules"]);
+    let parsed = Cli::try_parse_from(["tandem", "mcp"]);
     let kind = parsed.err().map(|error| error.kind());
     assert_eq!(kind, Some(ErrorKind::InvalidSubcommand));
 }
@@ -79,6 +79,17 @@ fn commands_parse_as_documented() {
         "tandem inbox approve q1 --comment fine --digest abc",
         "tandem inbox reject q1 --comment no",
         "tandem inbox answer q1 --value {}",
+        "tandem inbox claim q1 --admin-token t",
+        "tandem inbox release q1 --json",
+        "tandem inbox assign q1 --to ben",
+        "tandem inbox takeover ses-1 --admin-token t",
+        "tandem audit rebuild ses-1 ses-2",
+        "tandem audit rebuild --agent desk --json",
+        "tandem schedules list --agent desk --status active",
+        "tandem schedules create --agent desk --flow hello --user ana --cron * --json",
+        "tandem schedules pause sch-1",
+        "tandem inbox write ses-1 --text hello --message-id m-1",
+        "tandem inbox handback ses-1 --note calm --json",
         "tandem inbox answer q1 --set a=1 --set b=x=y --digest abc",
         "tandem keys create ci --scope runs:read --role admin --expires-at 2027-01-01T00:00:00Z",
         "tandem keys create ci --scope all --tenant acme",
@@ -86,6 +97,8 @@ fn commands_parse_as_documented() {
         "tandem runs ancestry RUN --json",
         "tandem keys list",
         "tandem keys revoke key_1",
+        "tandem keys revoke key_1 --with-made --json",
+        "tandem keys revoke key_1 --keep-made",
         "tandem keys rotate key_1",
         "tandem backup to.db --store sqlite:x --force",
         "tandem restore to.db --store sqlite:x",
@@ -108,6 +121,7 @@ fn commands_parse_as_documented() {
     for wrong in [
         "tandem runs list --status asleep",
         "tandem inbox answer q1",
+        "tandem inbox assign q1",
         "tandem inbox answer q1 --value {} --set a=1",
         "tandem inbox answer q1 --set nothing",
         "tandem chat",

@@ -56,6 +56,19 @@ impl ErrorResponse {
                 let (outcome, by, at) = (part("outcome"), part("decidedBy"), part("decidedAt"));
                 return Some(format!("It was {outcome} by {by} at {at}."));
             }
+            "escalation_claimed" => {
+                let who = self.details["assignee"].as_str().unwrap_or("?");
+                return Some(format!(
+                    "Ask {who}, or take it over: `tandem inbox release ID`, then claim it."
+                ));
+            }
+            "takeover_active" => {
+                let who = self.details["holder"].as_str().unwrap_or("somebody else");
+                return Some(format!(
+                    "Ask {who} to hand back: `tandem inbox handback SESSION`."
+                ));
+            }
+            "takeover_not_active" => "Take over first: `tandem inbox takeover SESSION`.",
             "interrupt_gone" => "Its run was cancelled; nothing waits for the answer.",
             "artifact_changed" => "Look again with `tandem inbox show ID`, then decide.",
             "rate_limited" | "service_unavailable" => "Wait a moment and try again.",

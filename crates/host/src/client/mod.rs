@@ -114,6 +114,24 @@ impl Client {
         self.call(request).await
     }
 
+    /// Any request by an admin of conversations.
+    pub(crate) async fn request_as(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        admin_token: Option<&str>,
+    ) -> anyhow::Result<Value> {
+        let mut request = self.request(method, path);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        if let Some(token) = admin_token {
+            request = request.header("X-Admin-Token", token);
+        }
+        self.call(request).await
+    }
+
     pub(crate) async fn put(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.call(self.request(Method::PUT, path).json(body)).await
     }

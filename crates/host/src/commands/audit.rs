@@ -1,5 +1,7 @@
 //! `tandem audit`: verification that does not rely on the server's own result.
 
+mod rebuild;
+
 use crate::cli::{AuditCommand, ExportArgs, VerifyArgs};
 use crate::client::Client;
 use crate::failure::Failure;
@@ -21,6 +23,7 @@ const VERIFY_BATCH_ENTRIES: u64 = 20_000;
 pub(crate) async fn audit(command: AuditCommand) -> anyhow::Result<ExitCode> {
     match command {
         AuditCommand::Export(args) => export(&args).await,
+        AuditCommand::Rebuild(args) => rebuild::rebuild(args).await,
         AuditCommand::Verify(args) => match (&args.receipt, &args.file) {
             (Some(file), _) => verify_receipt(&args, file),
             (None, Some(file)) => verify_file(&args, file),

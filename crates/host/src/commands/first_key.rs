@@ -7,7 +7,7 @@ use crate::config;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_access::{Keyring, NewKey, Scope};
-use tandem_record::{Actor, Principal, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{Actor, AgentId, Principal, TenantId, Timestamp, WorkspaceId};
 use tandem_store_sqlite::{Options, SqliteStore};
 
 /// The same output as from a server.
@@ -16,6 +16,12 @@ pub(super) async fn make(
     store: &str,
     scopes: &[String],
 ) -> anyhow::Result<Value> {
+    let scopes = scopes.iter().filter_map(|name| Scope::parse(name));
+    let scopes: Vec<Scope> = scopes.collect();
+    let idle = scopes.iter().find(|scope| !scope.concerns_conversations());
+    if let (Some(_), Some(scope)) = (&args.agent, idle) {
+        anyhow::bail!("the scope {scope} does nothing for a key that is good for one agent only");
+    }
     let path = config::sqlite_path(store)?;
     let opened = SqliteStore::open(&path, Options::default());
     let opened = opened.map_err(|fault| store_failure("make a key", &fault, "Check the path."))?;
@@ -25,11 +31,9 @@ pub(super) async fn make(
         name: args.name.clone(),
         tenant: TenantId::from(args.tenant.clone().unwrap_or_default()),
         workspace: args.workspace.clone().map(WorkspaceId::from),
+        agent: args.agent.clone().map(AgentId::from),
         principal: args.principal.clone().map(Principal::from),
-        scopes: scopes
-            .iter()
-            .filter_map(|name| Scope::parse(name))
-            .collect(),
+        scopes: scopes.into_iter().collect(),
         roles: args.roles.clone(),
         expires_at: args.expires_at.map(at),
         test: args.test,

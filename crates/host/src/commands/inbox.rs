@@ -3,9 +3,9 @@
 //! A decision applies to what was read: the digest is sent along, given or fetched, and the server
 //! refuses a question that changed in the meantime.
 
-use super::argument_value;
 use super::table::{table, table_without_header};
 use super::timeline::format_duration;
+use super::{argument_value, desk_work, takeover};
 use crate::cli::{AdminArgs, AnswerArgs, DecideArgs, InboxCommand, QuestionListArgs};
 use crate::client::{Client, encode_segment};
 use crate::failure::Failure;
@@ -35,6 +35,12 @@ pub(crate) async fn inbox(command: InboxCommand) -> anyhow::Result<ExitCode> {
         InboxCommand::Approve(args) => decide(args, "accept").await,
         InboxCommand::Reject(args) => decide(args, "reject").await,
         InboxCommand::Answer(args) => answer(args).await,
+        InboxCommand::Claim(args) => desk_work::claim(args).await,
+        InboxCommand::Release(args) => desk_work::release(args).await,
+        InboxCommand::Assign(args) => desk_work::assign(args).await,
+        InboxCommand::Takeover(args) => takeover::take_over(args).await,
+        InboxCommand::Write(args) => takeover::write(args).await,
+        InboxCommand::Handback(args) => takeover::hand_back(args).await,
     }
 }
 

@@ -32,14 +32,29 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
                 output::line(listing(&answer))?;
             }
         }
-        KeysCommand::Revoke(args) => {
-            let client = Client::connect(&args.connection)?;
-            let path = format!("{KEYS}/{}", encode_segment(&args.key_id));
+        KeysCommand::Revoke {
+            key,
+            with_made,
+            keep_made,
+        } => {
+            let client = Client::connect(&key.connection)?;
+            let made = match (with_made, keep_made) {
+                (true, _) => "?made=revoke",
+                (_, true) => "?made=keep",
+                (false, false) => "",
+            };
+            let path = format!("{KEYS}/{}{made}", encode_segment(&key.key_id));
             let answer = client.delete(&path).await?;
-            if args.connection.json {
+            if key.connection.json {
                 output::json(&answer)?;
             } else {
-                output::line(format!("{} revoked", args.key_id))?;
+                output::line(revoked(&key.key_id, &answer))?;
+                let kept = ids(&answer["kept"]);
+                if !kept.is_empty() {
+                    output::note(format!(
+                        "keys it made that still work: {kept}. If the key leaked, revoke it again with --with-made"
+                    ));
+                }
             }
         }
         KeysCommand::Rotate { key, expires_at } => {
@@ -60,6 +75,19 @@ pub(crate) async fn keys(command: KeysCommand) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn revoked(key_id: &str, answer: &Value) -> String {
+    match ids(&answer["alsoRevoked"]) {
+        also if also.is_empty() => format!("{key_id} revoked"),
+        also => format!("{key_id} revoked, and keys it made: {also}"),
+    }
+}
+
+fn ids(listed: &Value) -> String {
+    let ids = listed.as_array().into_iter().flatten();
+    let ids: Vec<String> = ids.filter_map(Value::as_str).map(sanitize).collect();
+    ids.join(" ")
 }
 
 fn scopes(args: &NewKeyArgs) -> Vec<String> {
@@ -84,6 +112,9 @@ fn create_body(args: &NewKeyArgs) -> Value {
     }
     if let Some(workspace) = &args.workspace {
         body["workspace"] = json!(workspace);
+    }
+    if let Some(agent) = &args.agent {
+        body["agent"] = json!(agent);
     }
     if let Some(at) = args.expires_at {
         body["expiresAt"] = json!(at.to_string());

@@ -61,6 +61,7 @@ impl Environment<'_> {
             connections: Some(self.connections()?),
             print_login_link: self.switch("TANDEM_PRINT_LOGIN_LINK")?,
             strict_documents: self.switch("TANDEM_STRICT_DOCUMENTS")?,
+            strict_flows: self.switch("TANDEM_STRICT_FLOWS")?,
         })
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Layer {
     pub(crate) execution_model_version: Option<u64>,
     /// Whether unknown node settings are errors.
     pub(crate) strict_documents: Option<bool>,
+    /// Whether flows are run again after every turn, to find nondeterminism.
+    pub(crate) strict_flows: Option<bool>,
     pub(crate) connections: Option<ConnectionsLayer>,
     pub(crate) print_login_link: Option<bool>,
     pub(crate) conformance: Option<Switch>,
@@ -143,6 +145,7 @@ impl Layer {
             },
             print_login_link: self.print_login_link.or(below.print_login_link),
             strict_documents: self.strict_documents.or(below.strict_documents),
+            strict_flows: self.strict_flows.or(below.strict_flows),
         }
     }
 
@@ -178,6 +181,7 @@ impl Layer {
             connections: None,
             print_login_link: args.print_login_link.then_some(true),
             strict_documents: None,
+            strict_flows: None,
         }
     }
 

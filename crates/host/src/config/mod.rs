@@ -96,6 +96,8 @@ pub(crate) struct Settings {
     pub(crate) print_login_link: bool,
     /// Unknown node settings are errors, not warnings.
     pub(crate) strict_documents: bool,
+    /// Flows are run again after every turn, to find nondeterminism.
+    pub(crate) strict_flows: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -191,6 +193,7 @@ pub(crate) fn resolve(
         print_login_link: layer.print_login_link.unwrap_or(false),
         calls: calls::calls(layer.calls.unwrap_or_default())?,
         strict_documents: layer.strict_documents.unwrap_or(true),
+        strict_flows: layer.strict_flows.unwrap_or(false),
     })
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn dev(args: DevArgs) -> anyhow::Result<ExitCode> {
         samples::register(&opened.runtime).await?;
         serve::register_workflows(opened).await?;
         samples::start_sample_runs(&opened.runtime, &caller).await?;
-        sample_agents::start_conversation(&opened.runtime, &caller).await?;
+        sample_agents::start_conversations(&opened.runtime, &caller).await?;
         Ok(Ready {
             caller: Some(caller),
             announce: Box::new(move |opened, link| print_welcome(opened, link, args.open)),

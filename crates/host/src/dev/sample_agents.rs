@@ -1,4 +1,4 @@
-//! The sample agents of `tandem dev`: their files, and the conversation that waits for a person.
+//! The sample agents of `tandem dev`: their files, and the conversations that wait for a person.
 //!
 //! The files are written once, so that they can be edited. A sample whose folder exists is left as it is.
 
@@ -38,10 +38,30 @@ const FILES: [(&str, &str); 10] = [
     sample!("refund/wording.ts"),
 ];
 
-/// The agent whose conversation waits for a person.
-const ESCALATING: &str = "refund";
-const CUSTOMER: &str = "mara";
-const REQUEST: &str = "Hello, I want a refund of 740 euro for order A-1001. It arrived broken.";
+/// A conversation that waits for a person when the console opens.
+struct SampleConversation {
+    agent: &'static str,
+    user: &'static str,
+    name: &'static str,
+    text: &'static str,
+}
+
+const CONVERSATIONS: [SampleConversation; 2] = [
+    // A decision.
+    SampleConversation {
+        agent: "refund",
+        user: "mara",
+        name: "Mara",
+        text: "Hello, I want a refund of 740 euro for order A-1001. It arrived broken.",
+    },
+    // Somebody to talk to.
+    SampleConversation {
+        agent: "concierge",
+        user: "jonas",
+        name: "Jonas",
+        text: "A person, please",
+    },
+];
 /// How long the start waits for the answer to that message.
 const TURN_WAIT: Duration = Duration::from_secs(10);
 
@@ -83,9 +103,23 @@ fn agent_of(path: &str) -> &str {
     path.split('/').next().unwrap_or_default()
 }
 
-/// Lets a customer ask for a refund that a person has to approve, unless one waits already.
-pub(super) async fn start_conversation(runtime: &Runtime, caller: &Identity) -> anyhow::Result<()> {
-    let agent = AgentId::from(ESCALATING);
+/// Lets users ask for a person, where none of the agent waits for one already.
+pub(super) async fn start_conversations(
+    runtime: &Runtime,
+    caller: &Identity,
+) -> anyhow::Result<()> {
+    for sample in &CONVERSATIONS {
+        start_conversation(runtime, caller, sample).await?;
+    }
+    Ok(())
+}
+
+async fn start_conversation(
+    runtime: &Runtime,
+    caller: &Identity,
+    sample: &SampleConversation,
+) -> anyhow::Result<()> {
+    let agent = AgentId::from(sample.agent);
     let open = EscalationFilter {
         agent: Some(agent.clone()),
         status: Some(EscalationStatus::Open),
@@ -103,17 +137,20 @@ pub(super) async fn start_conversation(runtime: &Runtime, caller: &Identity) -> 
         return Ok(());
     }
     let message = NewMessage {
+        attachment: None,
         agent,
         transport: "loopback".to_owned(),
         owner: caller.owner(),
         message: InboundMessage {
             client_id: None,
+            quoted_id: None,
+            relayed: false,
             message_id: MessageId::from(uuid::Uuid::new_v4().to_string()),
-            from: CUSTOMER.to_owned(),
-            body: REQUEST.to_owned(),
+            from: sample.user.to_owned(),
+            body: sample.text.to_owned(),
             kind: None,
             sender_profile: Some(SenderProfile {
-                display_name: Some("Mara".to_owned()),
+                display_name: Some(sample.name.to_owned()),
             }),
             media: None,
             received_at: runtime.clock().now(),
@@ -129,7 +166,7 @@ pub(super) async fn start_conversation(runtime: &Runtime, caller: &Identity) -> 
         }
         Ok(ReceivedMessage::Duplicate(_)) => {}
         // The sample may have been edited; its errors are in the log.
-        Err(error) => tracing::warn!(%error, agent = ESCALATING, "no sample conversation"),
+        Err(error) => tracing::warn!(%error, agent = sample.agent, "no sample conversation"),
     }
     Ok(())
 }

@@ -119,6 +119,7 @@ fn sample(caller: &Identity, workflow: &str, inputs: Object) -> NewRun {
             memory: None,
             forked_from: None,
             forked_by: Vec::new(),
+            levels_above: 0,
         },
     }
 }

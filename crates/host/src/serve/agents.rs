@@ -1,5 +1,6 @@
 //! The chat agents of a server: those in folders, those of an embedding program, and what they may use.
 
+use super::links;
 use super::models::operator_models;
 use super::open::guard;
 use super::test_recorder::{NoRecorder, StoreRecorder};
@@ -8,11 +9,12 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_agents::{
-    AgentRegistry, AgentResources, AgentWatcher, ChatTransport, FolderAgents, LoopbackTransport,
-    ModelAccess, RustAgents, TestRecorder, WebChatTransport,
+    AgentRegistry, AgentResources, AgentWatcher, ChatTransport, FolderAgents, LifeSigns,
+    LoopbackTransport, ModelAccess, NoticeLinks, RustAgents, TestRecorder, TransportResources,
+    WebChatTransport,
 };
 use tandem_nodes::{
-    BreakerSettings, CallLimits, CircuitBreakers, HttpCaller, LocalScripts, ScriptMemory,
+    BreakerSettings, CallLimits, CircuitBreakers, HttpCaller, LocalScripts, ScriptMemory, UrlGuard,
 };
 use tandem_runtime::Clock;
 use tandem_runtime::conversation::{Conversations, WEB_TRANSPORT};
@@ -46,12 +48,26 @@ pub(super) async fn load(
             tracing::error!(agent = %id, file, line, "{}", error.message);
         }
     }
+    let links = match settings.public_url.as_deref() {
+        Some(base) => Some(Arc::new(NoticeLinks::new(
+            links::signer(&*store).await?,
+            base,
+        ))),
+        None => None,
+    };
     let (recorder, scripts) = memory(settings, store, &clock);
-    let loopback = LoopbackTransport::new(Arc::clone(&recorder), clock);
+    let loopback = LoopbackTransport::new(Arc::clone(&recorder), Arc::clone(&clock));
     let loopback: Arc<dyn ChatTransport> = Arc::new(loopback);
     let web: Arc<dyn ChatTransport> = Arc::new(WebChatTransport);
     let http = HttpCaller::new(guard(settings), CallLimits::default())
         .context("agents cannot make outgoing calls")?;
+    let with_tls = UrlGuard {
+        require_https: true,
+        ..guard(settings)
+    };
+    let transport_guard = Arc::new(with_tls.clone());
+    let signed = HttpCaller::new(with_tls, CallLimits::default())
+        .context("transports cannot make outgoing calls")?;
     let models = ModelAccess {
         providers: operator_models(settings),
         scripts,
@@ -67,6 +83,14 @@ pub(super) async fn load(
             (LoopbackTransport::NAME.to_owned(), loopback),
             (WEB_TRANSPORT.to_owned(), web),
         ]),
+        own_transports: TransportResources {
+            http: Arc::new(signed),
+            guard: transport_guard,
+            environment: |name| std::env::var(name).ok(),
+            clock,
+            links,
+        },
+        life_signs: LifeSigns::default(),
         recorder,
     };
     let watcher = match settings.agents.is_empty() {
@@ -78,7 +102,11 @@ pub(super) async fn load(
     };
     let agents = FolderAgents::new(registry, resources);
     Ok(Some(ServedAgents {
-        conversations: Conversations::new(Arc::new(agents), settings.test_cold),
+        conversations: Conversations::with_strictness(
+            Arc::new(agents),
+            settings.test_cold,
+            settings.strict_flows,
+        ),
         watcher,
     }))
 }

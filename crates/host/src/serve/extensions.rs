@@ -61,7 +61,9 @@ impl Extensions {
 
 fn compiled(node: &RustNode) -> Result<Option<Schema>, Failure> {
     let compiled = node.schema().map(|schema| {
-        Schema::compile(schema, &mut Budget::default()).map_err(|why| {
+        let compiled = Schema::compile(schema, &mut Budget::default());
+        let compiled = compiled.map(|compiled| compiled.keeping_keys(schema));
+        compiled.map_err(|why| {
             let (id, message) = (node.type_id(), why.message);
             Failure::new(
                 format!("the schema of the node type {id:?} cannot be used: {message}"),

@@ -4,11 +4,9 @@ use super::ServerContext;
 use crate::config::Hidden;
 use crate::failure::Failure;
 use crate::output;
-use tandem_access::{Identity, KeyError, Keyring, NewKey, Scope, ScopeSet};
+use tandem_access::{BOOTSTRAP_PRINCIPAL, Identity, KeyError, Keyring, NewKey, Scope, ScopeSet};
 use tandem_record::{Actor, Principal, TenantId, Timestamp};
 use tandem_store::KeyRecord;
-
-const BOOTSTRAP: &str = "bootstrap";
 
 /// The identity of the console's first visitor: the configured key, else the key in the store with
 /// the most scopes, else a new key.
@@ -101,9 +99,9 @@ async fn import(
 
 fn bootstrap(tenant: &str) -> NewKey {
     NewKey {
-        principal: Some(Principal::new(BOOTSTRAP)),
+        principal: Some(Principal::new(BOOTSTRAP_PRINCIPAL)),
         ..NewKey::new(
-            BOOTSTRAP,
+            BOOTSTRAP_PRINCIPAL,
             TenantId::new(tenant),
             Scope::all().iter().copied(),
         )

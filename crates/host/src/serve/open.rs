@@ -225,7 +225,7 @@ fn performer(
 }
 
 /// Keys from the environment are redacted too, because an operator's key may have any format.
-fn redactor(settings: &Settings) -> Redactor {
+pub(super) fn redactor(settings: &Settings) -> Redactor {
     let secrets = settings.secrets.iter();
     let secrets = secrets.map(|(id, value)| (id.as_str(), value.0.as_str()));
     let keys = [

@@ -117,6 +117,33 @@ impl Server {
         Self::serving_agent(id, file, content, env)
     }
 
+    /// The same for two tenants.
+    pub(crate) fn with_agent_for_two_tenants(
+        id: &str,
+        content: &str,
+        key_of_tenant2: &str,
+    ) -> Self {
+        let env = vec![
+            ("TANDEM_TEST_SEAMS", "true".to_owned()),
+            ("TANDEM_TENANT2_API_KEY", key_of_tenant2.to_owned()),
+        ];
+        Self::serving_agent(id, "agent.ts", content, env)
+    }
+
+    /// The same, with secrets in the environment.
+    pub(crate) fn with_agent_and_secrets(
+        id: &str,
+        content: &str,
+        secrets: &[(&'static str, &str)],
+    ) -> Self {
+        let secrets = secrets
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        let mut env: Vec<(&'static str, String)> = secrets.collect();
+        env.push(("TANDEM_TEST_SEAMS", "true".to_owned()));
+        Self::serving_agent(id, "agent.json", content, env)
+    }
+
     fn serving_agent(
         id: &str,
         file: &str,
@@ -318,6 +345,21 @@ impl Server {
     /// A request that no client command makes.
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> String {
         self.exchange("POST", path, headers, body).unwrap()
+    }
+
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> String {
+        self.exchange("GET", path, headers, "").unwrap()
+    }
+
+    /// A request without a key, as a network sends it.
+    pub(crate) fn request_signed(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> String {
+        self.exchange_as("", "POST", path, headers, body)
+            .unwrap_or_default()
     }
 
     /// The same for a server that may crash before it answers.

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 pub(crate) struct ReceivedRequest {
+    path: String,
     headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -13,7 +14,10 @@ impl ReceivedRequest {
     /// One whole request; `None` when the caller disconnected before its end.
     pub(crate) fn read(connection: &TcpStream) -> Option<Self> {
         let mut reader = BufReader::new(connection);
+        let mut first = String::new();
+        reader.read_line(&mut first).ok()?;
         let mut received = Self {
+            path: first.split(' ').nth(1)?.to_owned(),
             headers: Vec::new(),
             body: Vec::new(),
         };
@@ -35,6 +39,10 @@ impl ReceivedRequest {
         Some(received)
     }
 
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(crate) fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(n, _)| n == name);
         found.map_or("", |(_, value)| value.as_str())
@@ -46,12 +54,24 @@ impl ReceivedRequest {
 }
 
 /// Responds with 200 and closes the connection.
-pub(crate) fn respond(mut connection: &TcpStream, response: &Value) -> Option<()> {
-    let response = response.to_string();
+pub(crate) fn respond(connection: &TcpStream, response: &Value) -> Option<()> {
+    respond_with(
+        connection,
+        "application/json",
+        response.to_string().as_bytes(),
+    )
+}
+
+/// The same with a recording.
+pub(crate) fn respond_audio(connection: &TcpStream, recording: &[u8]) -> Option<()> {
+    respond_with(connection, "audio/mpeg", recording)
+}
+
+fn respond_with(mut connection: &TcpStream, content_type: &str, body: &[u8]) -> Option<()> {
     let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
+        "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n",
-        response.len()
+        body.len()
     );
-    connection.write_all((head + &response).as_bytes()).ok()
+    connection.write_all(&[head.as_bytes(), body].concat()).ok()
 }

@@ -29,6 +29,9 @@ pub(super) struct AnswerParts {
     pub(super) usage: Option<ModelUsage>,
 }
 
+/// The name of a tool call that gives none. No tool has it.
+const UNNAMED: &str = "unnamed";
+
 /// A tool call; its arguments are JSON as text.
 #[derive(Default)]
 pub(super) struct CallParts {
@@ -108,7 +111,8 @@ impl AnswerParts {
     }
 }
 
-/// The calls with their arguments parsed. A call without an id of its own gets one.
+/// The calls with their arguments parsed. A call without an id of its own gets one. Arguments that cannot be parsed
+/// stay a text: no tool takes one, so the model is told (Z-38).
 fn tool_calls(
     parts: Vec<CallParts>,
     request: &ChatRequest,
@@ -119,16 +123,20 @@ fn tool_calls(
             "" => "{}",
             args => args,
         };
-        if part.name.is_empty() || nests_deeper(args.as_bytes(), MAX_NESTING) {
+        if nests_deeper(args.as_bytes(), MAX_NESTING) {
             return Err(Reason::Unreadable.into());
         }
-        let args = serde_json::from_str(args).map_err(|_| Reason::Unreadable)?;
+        let args = serde_json::from_str(args).unwrap_or_else(|_| Value::from(args));
         let is_taken = calls.iter().any(|call| call.id == part.id);
         let id = match part.id.is_empty() || is_taken {
             true => call_id(request, at),
             false => part.id,
         };
-        let name = part.name;
+        // Providers refuse a history with a call that names no tool.
+        let name = match part.name.trim() {
+            "" => UNNAMED.to_owned(),
+            _ => part.name,
+        };
         calls.push(ChatToolCall { id, name, args });
     }
     Ok(calls)

@@ -73,9 +73,14 @@ fn message(message: &ChatMessage) -> Value {
             body["content"] = Value::Null;
         }
         let calls = message.tool_calls.iter().map(|call| {
+            // Arguments that were no JSON are shown as the model wrote them.
+            let arguments = match &call.args {
+                Value::String(text) => text.clone(),
+                args => args.to_string(),
+            };
             json!({"id": call.id, "type": "function", "function": {
                 "name": call.name,
-                "arguments": call.args.to_string(),
+                "arguments": arguments,
             }})
         });
         body["tool_calls"] = calls.collect();

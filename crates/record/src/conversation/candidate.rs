@@ -1,5 +1,7 @@
 //! Texts on their way to the user.
 
+use super::ScheduleRef;
+use crate::{EscalationId, ProxyId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,17 +22,45 @@ pub enum CandidateOrigin {
     Side,
     /// Sent because a turn or a flow failed.
     Fallback,
+    /// Written by a person.
+    Human,
+    /// A message of the user on its way to a desk.
+    Forward,
+    /// Relayed by a bridge, or about one.
+    Proxy,
 }
 
 impl CandidateOrigin {
+    /// As it is written in events and in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Say => "say",
+            Self::Ask => "ask",
+            Self::Confirm => "confirm",
+            Self::TimeoutText => "timeout_text",
+            Self::Ack => "ack",
+            Self::Draft => "draft",
+            Self::Command => "command",
+            Self::Side => "side",
+            Self::Fallback => "fallback",
+            Self::Human => "human",
+            Self::Forward => "forward",
+            Self::Proxy => "proxy",
+        }
+    }
+
     /// Whether the hook before a response sees it.
     pub fn passes_before_response(self) -> bool {
-        !matches!(self, Self::Command | Self::Side)
+        !matches!(
+            self,
+            Self::Command | Self::Side | Self::Human | Self::Forward | Self::Proxy
+        )
     }
 
     /// Whether the model remembers it.
     pub fn enters_working_memory(self) -> bool {
-        !matches!(self, Self::Command | Self::Side)
+        !matches!(self, Self::Command | Self::Side | Self::Forward)
     }
 }
 
@@ -42,6 +72,28 @@ pub enum ResponseSource {
     Flow,
     ShortCircuit,
     Scheduled,
+}
+
+/// Where a response comes from and how it was decided about, beside its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResponseMeta {
+    pub source: ResponseSource,
+    /// What the hook before the model decided, if it was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_llm_action: Option<String>,
+    /// What the hook before the response decided, if it was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_response_action: Option<String>,
+    /// What a person has to do after the turn, or what the turn used of it.
+    pub hitl_state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation_id: Option<EscalationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_id: Option<ProxyId>,
+    /// For turns that a schedule began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Box<ScheduleRef>>,
 }
 
 /// How a text reaches the user.
@@ -80,6 +132,8 @@ pub enum IntentStatus {
     Pending,
     Sent,
     Failed,
+    /// The network does not let anybody write to the user any more.
+    WindowClosed,
     Suppressed,
     Canceled,
 }

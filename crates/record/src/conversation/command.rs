@@ -1,10 +1,11 @@
 //! The commands of a session, and its replies.
 
 use super::{
-    AdminActor, AgentMode, DraftDecision, InboundMessage, ParentNode, SessionStart, WorkOutcome,
-    WorkflowResult,
+    AdminActor, AgentMode, ClosedWorkflowQuestion, DraftDecision, FlowRef, InboundMessage,
+    ParentNode, ProfileChange, ProxyInput, ScheduledTurn, SessionStart, WorkOutcome,
+    WorkflowQuestion, WorkflowResult,
 };
-use crate::{EffectId, EscalationId, FlowId, InterruptId, RunId};
+use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, ProxyId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,6 +20,9 @@ pub enum SessionCommand {
     Open { start: Box<SessionStart> },
     /// A message of the user.
     Receive { message: Box<InboundMessage> },
+    /// The same. If nothing else is under way or waits, its turn begins in the same decision: the message is
+    /// durable before anything outside happens for it.
+    ReceiveAndBegin { message: Box<InboundMessage> },
     /// A piece of work was performed, or failed for good.
     FinishWork {
         effect: EffectId,
@@ -40,11 +44,24 @@ pub enum SessionCommand {
         /// The word that named this session.
         target: String,
     },
+    /// An admin wrote for a bridge of this session.
+    ReceiveProxyInput {
+        proxy: ProxyId,
+        input: Box<ProxyInput>,
+    },
     /// A workflow ended that a flow of this session started.
     WorkflowFinished {
         interrupt: InterruptId,
         result: Box<WorkflowResult>,
     },
+    /// A workflow asks something that this session shows.
+    WorkflowAsked {
+        /// The wait of the flow that started it.
+        interrupt: InterruptId,
+        question: Box<WorkflowQuestion>,
+    },
+    /// A question of a workflow is no longer open.
+    WorkflowQuestionClosed(Box<ClosedWorkflowQuestion>),
     /// A node of a workflow starts a flow and waits for its end.
     StartFlow {
         flow_id: FlowId,
@@ -52,10 +69,34 @@ pub enum SessionCommand {
         parent: ParentNode,
         on_active: OnActiveFlow,
     },
+    /// A schedule begins a turn.
+    BeginScheduled { turn: Box<ScheduledTurn> },
     /// The workflow that a flow was started for does not wait any more.
     CancelFlow { parent: ParentNode },
+    /// Strict mode ran the code of a flow run again, and it did something else.
+    ReportNondeterminism(Box<Nondeterminism>),
+    /// The profile of the user was changed from outside.
+    ChangeProfile(Box<ProfileChange>),
+    /// Somebody answered the user from the agent's own account, past this host.
+    RecordExternalReply {
+        message_id: MessageId,
+        text: String,
+        sent_at: Timestamp,
+    },
+    /// A text was about to be sent that a person's takeover holds back.
+    WithholdText { effect: EffectId },
     /// The agent's rules allowed or refused an action.
     RecordAuthorization(Box<super::AuthorizationDecision>),
+}
+
+/// The code of a flow run does not do the same each time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nondeterminism {
+    pub flow: FlowRef,
+    pub code_hash: String,
+    pub step: u32,
+    pub expected: Value,
+    pub actual: Value,
 }
 
 /// Names a durable timer of a session.
@@ -68,12 +109,16 @@ pub enum SessionTimer {
     Interrupt { id: InterruptId },
     /// The deadline of an escalation.
     Escalation { id: EscalationId },
+    /// The end of a bridge's own time.
+    Proxy { id: ProxyId },
     /// The window in which messages become one turn closes.
     Burst,
     /// A question is still unanswered.
     Reminder { id: InterruptId, index: u32 },
     /// The user did not allow a call of the model in time.
     Approval { id: InterruptId },
+    /// The person who has the floor gave no sign for too long.
+    TakeoverIdle,
 }
 
 /// What happens to a flow of a workflow while another flow is active.
@@ -106,6 +151,10 @@ pub enum AdminRequest {
         escalation: Option<EscalationId>,
         decision: EscalationDecision,
     },
+    Desk {
+        escalation: EscalationId,
+        action: DeskAction,
+    },
     StartFlow {
         flow_id: FlowId,
         input: Option<Value>,
@@ -124,10 +173,38 @@ pub enum AdminRequest {
         run: RunId,
         action: DivergenceAction,
     },
+    /// The actor speaks with the user from now on, and the agent does not.
+    TakeOver,
+    /// A text to the user by the person who has the floor.
+    Speak {
+        /// Its identity as the caller gave it.
+        message_id: MessageId,
+        text: String,
+    },
+    /// The agent speaks again.
+    HandBack {
+        note: Option<String>,
+    },
     /// The answer of the user to the open question, given on their behalf.
     AnswerForUser {
         interrupt: InterruptId,
         value: Value,
+    },
+    StopProxy {
+        proxy: ProxyId,
+        reason: Option<String>,
+    },
+}
+
+/// Whose work an escalation becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeskAction {
+    /// The admin's who acts.
+    Claim,
+    /// Nobody's.
+    Release,
+    Assign {
+        to: String,
     },
 }
 
@@ -150,4 +227,10 @@ pub enum SessionReply {
     /// Something changed, or nothing was left to do.
     Done,
     Escalation(Box<super::EscalationRecord>),
+    /// The bridge is stopped. `turn` hands that to the flow that waited; without one it was stopped before, or
+    /// nobody waited.
+    ProxyStopped {
+        was_active: bool,
+        turn: Option<u64>,
+    },
 }

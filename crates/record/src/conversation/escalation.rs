@@ -21,6 +21,17 @@ pub enum EscalationPriority {
     Critical,
 }
 
+impl EscalationPriority {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscalationStatus {
@@ -89,10 +100,46 @@ pub struct EscalationRecord {
     /// What the reviewer should know: last messages, profile, answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
+    /// The desk it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
+    /// Whose work it is: who claimed it, or whom it was assigned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
+    /// Since when the assignee works on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<Timestamp>,
+    /// Its time does not run while the assignee works on it; it then has no deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<StoppedTimeout>,
+}
+
+/// The time of an escalation while a claim stops it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoppedTimeout {
+    /// What is left until its deadline; absent where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ms: Option<u64>,
+}
+
+/// The deadlines of an escalation whose time runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestartedTimeout {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Of the flow's wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_deadline: Option<Timestamp>,
+}
+
+/// Whose work an escalation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EscalationHolder {
+    pub assignee: String,
+    /// `None` when it was assigned to them and they have not claimed it.
+    pub claimed_at: Option<Timestamp>,
 }
 
 /// One person's approval where several are needed.
@@ -120,6 +167,11 @@ pub struct OpenEscalation {
 impl EscalationRecord {
     pub fn is_open(&self) -> bool {
         self.status == EscalationStatus::Open
+    }
+
+    /// It is handed back, not decided.
+    pub fn is_takeover(&self) -> bool {
+        self.mode == EscalationMode::LiveTakeover
     }
 }
 

@@ -1,6 +1,10 @@
 //! How a session names its flow runs and what they wait for.
 
-use crate::{EscalationId, FlowId, InterruptId, NodeId, RunId, Seq, SessionId, Timestamp};
+use super::OnActiveFlow;
+use crate::{
+    AgentId, EscalationId, FlowId, InterruptId, NodeId, Principal, ProxyId, RunId, Seq, SessionId,
+    Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -80,12 +84,29 @@ pub enum FlowPause {
         escalation_id: Option<EscalationId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
+        /// What is left of its own time while a claim of the escalation stops it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_ms: Option<u64>,
         since: Timestamp,
+        /// Replies that could not be read, where a reply is awaited.
+        #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+        attempts: u32,
     },
     #[serde(rename_all = "camelCase")]
     Workflow {
         interrupt_id: InterruptId,
         run_id: RunId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+        since: Timestamp,
+    },
+    /// For input of an admin over the session's bridge.
+    #[serde(rename_all = "camelCase")]
+    ProxyWait {
+        interrupt_id: InterruptId,
+        proxy_id: ProxyId,
+        /// The target of the bridge.
+        target: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
         since: Timestamp,
@@ -98,15 +119,39 @@ impl FlowPause {
             Self::Ask { interrupt_id, .. }
             | Self::Confirm { interrupt_id, .. }
             | Self::Wait { interrupt_id, .. }
-            | Self::Workflow { interrupt_id, .. } => interrupt_id,
+            | Self::Workflow { interrupt_id, .. }
+            | Self::ProxyWait { interrupt_id, .. } => interrupt_id,
         }
+    }
+
+    /// The escalation that is waited for.
+    pub fn escalation_id(&self) -> Option<&EscalationId> {
+        match self {
+            Self::Wait { escalation_id, .. } => escalation_id.as_ref(),
+            Self::Ask { .. }
+            | Self::Confirm { .. }
+            | Self::Workflow { .. }
+            | Self::ProxyWait { .. } => None,
+        }
+    }
+
+    /// Names the interrupt after another run.
+    pub fn rename_run(&mut self, from: &RunId, to: &RunId) {
+        let (Self::Ask { interrupt_id, .. }
+        | Self::Confirm { interrupt_id, .. }
+        | Self::Wait { interrupt_id, .. }
+        | Self::Workflow { interrupt_id, .. }
+        | Self::ProxyWait { interrupt_id, .. }) = self;
+        interrupt_id.rename_run(from, to);
     }
 
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
             Self::Ask { .. } => None,
             Self::Confirm { deadline, .. } => Some(*deadline),
-            Self::Wait { deadline, .. } | Self::Workflow { deadline, .. } => *deadline,
+            Self::Wait { deadline, .. }
+            | Self::Workflow { deadline, .. }
+            | Self::ProxyWait { deadline, .. } => *deadline,
         }
     }
 
@@ -117,6 +162,7 @@ impl FlowPause {
             Self::Confirm { .. } => "confirm",
             Self::Wait { wait_for, .. } => wait_for.as_str(),
             Self::Workflow { .. } => "workflow",
+            Self::ProxyWait { .. } => "proxy_input",
         }
     }
 
@@ -139,12 +185,62 @@ pub enum ResumedBy {
     Workflow,
 }
 
+impl ResumedBy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UserReply => "user_reply",
+            Self::AdminResolution => "admin_resolution",
+            Self::LiveHandback => "live_handback",
+            Self::AdminInput => "admin_input",
+            Self::Timeout => "timeout",
+            Self::Stopped => "stopped",
+            Self::Canceled => "canceled",
+            Self::Workflow => "workflow",
+        }
+    }
+}
+
 /// The node of a workflow that a flow run was started for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ParentNode {
     pub run_id: RunId,
     pub node_id: NodeId,
+    /// The run of the flow as the workflow named it: a node may start several, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_run_id: Option<RunId>,
+    /// The event of the workflow that named the flow run.
+    #[serde(default)]
+    pub dispatched_at: Seq,
+}
+
+/// A flow that a node of a workflow starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowCall {
+    pub agent_id: AgentId,
+    pub flow_id: FlowId,
+    pub target: FlowTarget,
+    #[serde(
+        default,
+        deserialize_with = "crate::present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub input: Option<Value>,
+    /// A user without an active session gets one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_session_bootstrap: bool,
+    #[serde(default)]
+    pub on_active_flow: OnActiveFlow,
+}
+
+/// Whose conversation a flow of a workflow is held in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FlowTarget {
+    /// The active session of this user.
+    UserExternalId(String),
+    SessionId(SessionId),
 }
 
 /// The conversation that waits for the end of a workflow.
@@ -154,6 +250,44 @@ pub struct WaitingSession {
     pub session_id: SessionId,
     /// The wait of its flow.
     pub interrupt_id: InterruptId,
+    /// Questions of the workflow are put to the user or to the admins of this session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surfaces_questions: bool,
+}
+
+/// A question of a workflow that a conversation shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowQuestion {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+    pub interrupt_id: InterruptId,
+    /// `clarification` or `approval`.
+    pub kind: String,
+    /// What the question shows.
+    pub data: Value,
+}
+
+/// How a question of a workflow ended that a conversation showed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClosedWorkflowQuestion {
+    pub interrupt_id: InterruptId,
+    pub outcome: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
+}
+
+/// An answer for a workflow that was given in a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowAnswer {
+    pub run_id: RunId,
+    pub node_id: NodeId,
+    pub interrupt_id: InterruptId,
+    pub value: Value,
+    /// Whose answer it is. Where several people approved, the others come before the last one.
+    pub by: Vec<Principal>,
 }
 
 /// How a workflow ended that a flow started.

@@ -1,8 +1,8 @@
 //! The journal of a flow run: what its code asked for and what it was given, so that the code can be
 //! run again to the same place.
 
-use super::{FlowFailure, FlowOrigin, FlowPause, ResumedBy, TurnTrigger};
-use crate::{AgentId, FlowId, InterruptId, Object, Owner, RunId, SessionId};
+use super::{FlowFailure, FlowOrigin, FlowPause, ParentNode, ResumedBy, TurnTrigger};
+use crate::{AgentId, FlowId, ForkedFrom, InterruptId, Object, Owner, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +26,12 @@ pub struct FlowRunStart {
     )]
     pub input: Option<Value>,
     pub origin: FlowOrigin,
+    /// The node of a workflow that waits for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentNode>,
+    /// Of a detached run that repeats another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
     /// Randomness of the code is drawn from it.
     pub seed: u64,
     /// `ctx.user`, `ctx.session`, `ctx.inbound` and what else does not change during the run.
@@ -78,6 +84,12 @@ pub enum FlowRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Value>,
     },
+    /// A function of the effect at which the code waits decided about an input. It is not called again.
+    Hook {
+        step: u32,
+        input: Value,
+        decision: Value,
+    },
     Paused {
         pause: FlowPause,
         /// What a reader of the run is shown.
@@ -87,6 +99,9 @@ pub enum FlowRecord {
         interrupt_id: InterruptId,
         by: ResumedBy,
         outcome: String,
+        /// Who answered: the user, or an admin for them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered_by: Option<String>,
     },
     Ended {
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,6 +22,12 @@ pub struct InboundMessage {
     /// The client of the UI channel that sent it; absent for messages of other transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
+    /// The message it replies to, as the network names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quoted_id: Option<String>,
+    /// A bridge of some host relayed it: it is not relayed again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relayed: bool,
     pub received_at: Timestamp,
 }
 
@@ -51,6 +57,21 @@ pub struct ChatUser {
     pub consent: Option<UserConsent>,
 }
 
+impl ChatUser {
+    /// Somebody of whom only the address is known.
+    pub fn stranger(id: ChatUserId, external_user_id: &str) -> Self {
+        Self {
+            id,
+            external_user_id: external_user_id.to_owned(),
+            display_name: external_user_id.to_owned(),
+            name_is_chosen: false,
+            tags: Vec::new(),
+            preferences: Value::Object(crate::Object::new()),
+            consent: None,
+        }
+    }
+}
+
 /// What the user agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserConsent {
@@ -74,6 +95,8 @@ pub struct AdminActor {
 pub enum MessageRole {
     User,
     Assistant,
+    /// Of the host, for the model: nobody wrote it.
+    Note,
 }
 
 /// Who wrote an assistant's message, if not the agent.

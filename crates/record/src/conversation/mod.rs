@@ -4,6 +4,7 @@
 //! Field names of events are those of the conversational surface, in camelCase, so that a reader of
 //! a stored event and a reader of a sent one see the same words.
 
+mod agent_level_event;
 mod agent_summary;
 mod approval;
 mod candidate;
@@ -13,47 +14,82 @@ mod escalation;
 mod flow_control;
 mod journal;
 mod ledger;
+mod media;
 mod message;
+mod proxy;
+mod schedule;
+mod schedule_command;
+mod schedule_event;
 mod session_event;
+mod session_event_frame;
 mod session_kinds;
 mod session_view;
+mod takeover;
 mod turn;
 mod turn_work;
 
+pub use agent_level_event::{
+    AgentLevelEvent, AgentLevelEventBody, InboundRefusal, ProviderCircuit, ProviderCircuitChange,
+};
 pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use approval::{AgentMode, ApprovalAsked, ApprovalRequest, DraftDecision, DraftOutcome};
-pub use candidate::{Candidate, CandidateOrigin, IntentStatus, Modality, ResponseSource};
+pub use candidate::{
+    Candidate, CandidateOrigin, IntentStatus, Modality, ResponseMeta, ResponseSource,
+};
 pub use chat_user::{
     ChatUserCommand, ChatUserEvent, ChatUserReply, FirstContact, ListedChatUser, ProfileChange,
 };
 pub use command::{
-    AdminRequest, DivergenceAction, EscalationDecision, OnActiveFlow, SessionCommand, SessionReply,
-    SessionTimer,
+    AdminRequest, DeskAction, DivergenceAction, EscalationDecision, Nondeterminism, OnActiveFlow,
+    SessionCommand, SessionReply, SessionTimer,
 };
 pub use escalation::{
-    ClosedEscalation, EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution,
-    EscalationStatus, EscalationVote, OpenEscalation,
+    ClosedEscalation, EscalationHolder, EscalationMode, EscalationPriority, EscalationRecord,
+    EscalationResolution, EscalationStatus, EscalationVote, OpenEscalation, RestartedTimeout,
+    StoppedTimeout,
 };
 pub use flow_control::{
-    ConfirmOutcome, FlowFailure, FlowOrigin, FlowPause, FlowRef, ParentNode, ResumedBy, WaitFor,
-    WaitingSession, WorkflowResult,
+    ClosedWorkflowQuestion, ConfirmOutcome, FlowCall, FlowFailure, FlowOrigin, FlowPause, FlowRef,
+    FlowTarget, ParentNode, ResumedBy, WaitFor, WaitingSession, WorkflowAnswer, WorkflowQuestion,
+    WorkflowResult,
 };
 pub use journal::{FlowRecord, FlowRunStart};
-pub use ledger::{OutboxIntent, SessionLedger};
+pub use ledger::{OutboxIntent, SessionLedger, WINDOW_CLOSED};
+pub use media::{MediaRef, SentMessage};
 pub use message::{
     AdminActor, Author, ChatUser, InboundMessage, LedgerMessage, MessageRole, SenderProfile,
     UserConsent,
 };
-pub use session_event::{SessionEvent, SessionEventBody};
+pub use proxy::{
+    ProxyBridge, ProxyDirection, ProxyFlags, ProxyInput, ProxyInputSource, ProxyMode, ProxyStatus,
+    ProxyTimeoutBehavior, ProxyTimeoutScope,
+};
+pub use schedule::{
+    CampaignTarget, MissedPolicy, OnMissed, OutcomeCounts, RecipientRecord, ScheduleDefinition,
+    ScheduleOrigin, SchedulePlane, ScheduleRecord, ScheduleRunRecord, ScheduleStatus,
+    ScheduleTarget, ScheduleTrigger, ScheduledActiveFlow, ScheduledOutcome, SegmentSelector,
+    UserTarget,
+};
+pub use schedule_command::{
+    ScheduleCommand, ScheduleRef, ScheduleTimer, ScheduleToolCall, ScheduleToolOperation,
+    ScheduleWork, ScheduledStart, ScheduledTurn, ScheduledTurnReport,
+};
+pub use schedule_event::{RunLimits, ScheduleEvent, ScheduleEventBody};
+pub use session_event::SessionEventBody;
+pub use session_event_frame::SessionEvent;
 pub use session_kinds::{
-    AuthorizationDecision, HookStage, RouterReason, SessionEnd, SessionStart, TurnOutcome,
-    TurnTrigger,
+    AuthorizationDecision, EarlierSession, HookStage, RouterReason, SessionEnd, SessionStart,
+    TurnOutcome, TurnTrigger,
 };
 pub use session_view::{ActiveFlowView, HitlView, SessionView};
+pub use takeover::{
+    EndedTakeover, ForwardedText, TakeoverDirection, TakeoverEndReason, TakeoverEnding,
+    TakeoverOrigin,
+};
 pub use turn::{FlowStartRequest, QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome, FlowReport,
-    ModelPurpose, SendRequest, SessionWork, SideMessage, WorkOutcome, WorkflowStart,
+    ModelPurpose, NoticeRequest, SendRequest, SessionWork, SideMessage, WorkOutcome, WorkflowStart,
 };
 
 #[cfg(test)]

@@ -1,38 +1,25 @@
 //! The events of a session. Past tense, append-only, enough to rebuild the session's whole state.
 
 use super::{
-    AdminActor, AgentMode, ApprovalRequest, AuthorizationDecision, Candidate, ChatAnswer, CodeCall,
-    CodeError, ConfirmOutcome, DraftOutcome, EscalationRecord, EscalationResolution,
-    EscalationVote, FlowFailure, FlowOrigin, FlowPause, FlowRef, HookStage, InboundMessage,
-    LedgerMessage, ModelPurpose, ParentNode, ProfileChange, RequestedWork, ResponseSource,
-    ResumedBy, RouterReason, SessionEnd, SessionStart, TurnCause, TurnOutcome, TurnTrigger,
-    WaitFor, WorkflowResult,
+    AgentMode, ApprovalRequest, AuthorizationDecision, Candidate, ChatAnswer, CodeCall, CodeError,
+    ConfirmOutcome, DraftOutcome, EndedTakeover, EscalationRecord, EscalationResolution,
+    EscalationVote, FlowFailure, FlowOrigin, FlowPause, ForwardedText, HookStage, InboundMessage,
+    LedgerMessage, MediaRef, ModelPurpose, ParentNode, ProfileChange, ProxyBridge, ProxyDirection,
+    ProxyInput, ProxyTimeoutBehavior, ProxyTimeoutScope, RequestedWork, ResponseSource,
+    RestartedTimeout, ResumedBy, RouterReason, ScheduleToolOperation, SessionEnd, SessionStart,
+    StoppedTimeout, TakeoverDirection, TakeoverOrigin, TurnCause, TurnOutcome, TurnTrigger,
+    WaitFor, WorkflowQuestion, WorkflowResult,
 };
-use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, RunId, Timestamp};
+use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, ProxyId, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One event with what most events share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SessionEvent {
-    /// The turn it belongs to, counted from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turn: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow: Option<FlowRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actor: Option<AdminActor>,
-    /// Apart from the rest: fields of bodies may have the same names.
-    pub body: SessionEventBody,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "t", rename_all = "snake_case")]
+#[serde(tag = "t", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum SessionEventBody {
     SessionStarted(Box<SessionStart>),
     /// A message of the user was accepted. It is processed in a turn of its own, or with others that
     /// arrive before `held_until`.
-    #[serde(rename_all = "camelCase")]
     MessageReceived {
         message: Box<InboundMessage>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,7 +32,6 @@ pub enum SessionEventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    #[serde(rename_all = "camelCase")]
     TurnStarted {
         trigger: TurnTrigger,
         /// The messages it answers, in order of arrival.
@@ -59,7 +45,6 @@ pub enum SessionEventBody {
         cause: TurnCause,
     },
     /// A turn that waited does not take place: the session has ended.
-    #[serde(rename_all = "camelCase")]
     TurnDropped {
         number: u64,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,7 +55,6 @@ pub enum SessionEventBody {
     /// A turn requested work from outside and waits for it.
     WorkRequested(Box<RequestedWork>),
     /// The outcome of that work arrived.
-    #[serde(rename_all = "camelCase")]
     WorkFinished {
         effect_id: EffectId,
     },
@@ -78,7 +62,6 @@ pub enum SessionEventBody {
         name: String,
     },
     /// The decision of a hook, as the turn uses it.
-    #[serde(rename_all = "camelCase")]
     HookDecided {
         stage: HookStage,
         decision: Value,
@@ -92,7 +75,6 @@ pub enum SessionEventBody {
         error: CodeError,
     },
     /// A tool of the model loop answered.
-    #[serde(rename_all = "camelCase")]
     ToolAnswered {
         call_id: String,
         name: String,
@@ -116,7 +98,6 @@ pub enum SessionEventBody {
     ModeChanged {
         mode: AgentMode,
     },
-    #[serde(rename_all = "camelCase")]
     RouterDecided {
         mode: String,
         /// Stored under another name than the common field of every event.
@@ -146,7 +127,6 @@ pub enum SessionEventBody {
         reason: String,
     },
     /// The flow produced an effect; it is performed now.
-    #[serde(rename_all = "camelCase")]
     FlowEffectStarted {
         step: u32,
         effect: Value,
@@ -173,7 +153,6 @@ pub enum SessionEventBody {
     FlowFailed {
         error: FlowFailure,
     },
-    #[serde(rename_all = "camelCase")]
     FlowDiverged {
         step: u32,
         expected: Value,
@@ -183,14 +162,19 @@ pub enum SessionEventBody {
     FlowEffectIgnored {
         effect: Value,
     },
+    /// Strict mode ran the code again from its journal, and it did something else.
+    FlowNondeterministic {
+        step: u32,
+        expected: Value,
+        actual: Value,
+        code_hash: String,
+    },
     /// An operator made a diverged run the active flow again, or gave it up.
-    #[serde(rename_all = "camelCase")]
     DivergenceSettled {
         flow_run_id: RunId,
         retried: bool,
     },
     /// A flow of a workflow waits until no other flow is active.
-    #[serde(rename_all = "camelCase")]
     FlowStartDeferred {
         flow_id: FlowId,
         #[serde(
@@ -206,12 +190,33 @@ pub enum SessionEventBody {
         parent: ParentNode,
     },
     /// A workflow ended before the flow that started it came to wait for it.
-    #[serde(rename_all = "camelCase")]
     WorkflowFinishedEarly {
         interrupt_id: InterruptId,
         result: WorkflowResult,
     },
-    #[serde(rename_all = "camelCase")]
+    /// The session shows a question of a workflow: to the user, or as an escalation.
+    WorkflowQuestionOpened {
+        /// The wait of the flow that started the workflow.
+        wait: InterruptId,
+        question: Box<WorkflowQuestion>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        escalation_id: Option<EscalationId>,
+    },
+    /// The user answered one part of it.
+    WorkflowQuestionAnswered {
+        interrupt_id: InterruptId,
+        key: String,
+        value: Value,
+    },
+    /// The workflow did not take the answers: the user is asked again.
+    WorkflowAnswerRefused {
+        interrupt_id: InterruptId,
+        reason: String,
+    },
+    WorkflowQuestionClosed {
+        interrupt_id: InterruptId,
+        outcome: String,
+    },
     InterruptPaused {
         interrupt_id: InterruptId,
         kind: String,
@@ -220,7 +225,6 @@ pub enum SessionEventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
-    #[serde(rename_all = "camelCase")]
     InterruptResumed {
         interrupt_id: InterruptId,
         kind: String,
@@ -230,18 +234,15 @@ pub enum SessionEventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    #[serde(rename_all = "camelCase")]
     InterruptLate {
         interrupt_id: InterruptId,
     },
-    #[serde(rename_all = "camelCase")]
     ConfirmRequested {
         interrupt_id: InterruptId,
         question: String,
         deadline: Timestamp,
         has_schema: bool,
     },
-    #[serde(rename_all = "camelCase")]
     ConfirmResolved {
         interrupt_id: InterruptId,
         decision: ConfirmOutcome,
@@ -255,13 +256,11 @@ pub enum SessionEventBody {
         )]
         value: Option<Value>,
     },
-    #[serde(rename_all = "camelCase")]
     ConfirmTimedOut {
         interrupt_id: InterruptId,
         deadline: Timestamp,
         behavior: String,
     },
-    #[serde(rename_all = "camelCase")]
     ConfirmUnrecognized {
         interrupt_id: InterruptId,
         text: String,
@@ -270,7 +269,6 @@ pub enum SessionEventBody {
         counted: bool,
     },
     /// A reminder of the open question was sent.
-    #[serde(rename_all = "camelCase")]
     ReminderSent {
         interrupt_id: InterruptId,
         index: u32,
@@ -278,47 +276,126 @@ pub enum SessionEventBody {
     /// A call of the model waits for somebody's consent.
     ApprovalRequested(Box<ApprovalRequest>),
     /// That call was allowed, with these arguments, or refused.
-    #[serde(rename_all = "camelCase")]
     ApprovalDecided {
         call_id: String,
         approved: bool,
     },
     EscalationCreated(Box<EscalationRecord>),
     /// One of several approvals that an escalation needs.
-    #[serde(rename_all = "camelCase")]
     EscalationVoted {
         escalation_id: EscalationId,
         vote: EscalationVote,
     },
-    #[serde(rename_all = "camelCase")]
+    /// An admin works on it from now on.
+    EscalationClaimed {
+        escalation_id: EscalationId,
+        by: String,
+        /// Its time stops until somebody else has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stopped: Option<StoppedTimeout>,
+        /// What is left of the own time of the flow's wait for it, where that stops too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_left_ms: Option<u64>,
+    },
+    /// It is nobody's work any more.
+    EscalationReleased {
+        escalation_id: EscalationId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restarted: Option<RestartedTimeout>,
+    },
+    /// It is the work of somebody who has not claimed it yet.
+    EscalationAssigned {
+        escalation_id: EscalationId,
+        assignee: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        restarted: Option<RestartedTimeout>,
+    },
     EscalationResolved {
         escalation_id: EscalationId,
         resolution: EscalationResolution,
         detached: bool,
     },
-    #[serde(rename_all = "camelCase")]
     EscalationTimedOut {
         escalation_id: EscalationId,
         deadline: Timestamp,
     },
-    #[serde(rename_all = "camelCase")]
     EscalationCanceled {
         escalation_id: EscalationId,
         reason: String,
     },
     /// The flow that opened it has ended.
-    #[serde(rename_all = "camelCase")]
     EscalationDetached {
         escalation_id: EscalationId,
     },
+    /// A person has the floor from here on: nothing of the agent is sent.
+    LiveTakeoverStarted {
+        escalation_id: EscalationId,
+        by: TakeoverOrigin,
+        /// The takeover ends when the person gives no sign for so long.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        idle_handback_ms: Option<u64>,
+    },
+    /// The user wrote to the person, or the person to the user.
+    LiveTakeoverMessage {
+        direction: TakeoverDirection,
+        message_id: MessageId,
+    },
+    /// A message of the user is passed on to the chat of the desk.
+    LiveTakeoverForwarded(Box<ForwardedText>),
+    /// The agent may speak again.
+    LiveTakeoverEnded(Box<EndedTakeover>),
+    /// Somebody answered the user from the agent's own account, past this host.
+    ExternalReplyRecorded {
+        message_id: MessageId,
+        message: Box<LedgerMessage>,
+    },
+    /// A bridge to a desk, which relays from now on.
+    ProxyStarted {
+        bridge: Box<ProxyBridge>,
+        /// The bridge whose place it takes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replaces: Option<ProxyId>,
+    },
+    /// Somebody with the right wrote for a bridge.
+    ProxyInputReceived {
+        proxy_id: ProxyId,
+        target: String,
+        input: Box<ProxyInput>,
+        /// It waits until the flow waits for input.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        kept: bool,
+    },
+    /// Input that was kept is used, or refused by the flow.
+    ProxyInputTaken {
+        proxy_id: ProxyId,
+        input_id: MessageId,
+    },
+    /// A text is on its way to the other side.
+    ProxyForwarded {
+        proxy_id: ProxyId,
+        direction: ProxyDirection,
+        source_message_id: MessageId,
+        /// The flow changed what was written.
+        modified: bool,
+        effect_id: EffectId,
+    },
+    ProxyTimedOut {
+        proxy_id: ProxyId,
+        scope: ProxyTimeoutScope,
+        /// Of the flow's wait, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        behavior: Option<ProxyTimeoutBehavior>,
+    },
+    ProxyStopped {
+        proxy_id: ProxyId,
+        reason: String,
+    },
     /// A message arrived while an admin's decision was pending.
-    #[serde(rename_all = "camelCase")]
     PendingMessage {
         message_id: MessageId,
         behavior: String,
     },
     /// Queued messages that no later turn replays.
-    #[serde(rename_all = "camelCase")]
     QueueConsumed {
         message_ids: Vec<MessageId>,
     },
@@ -327,21 +404,21 @@ pub enum SessionEventBody {
         source: ResponseSource,
     },
     /// The text a candidate is sent with, and the message of the ledger.
-    #[serde(rename_all = "camelCase")]
     ResponseQueued {
         effect_id: EffectId,
         to: String,
         message: LedgerMessage,
         candidate: Candidate,
         remembered: bool,
+        /// Where it is not sent by the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transport: Option<String>,
     },
     /// A text waits for a person's approval.
-    #[serde(rename_all = "camelCase")]
     DraftHeld {
         draft_id: InterruptId,
         candidate: Candidate,
     },
-    #[serde(rename_all = "camelCase")]
     DraftDecided {
         draft_id: InterruptId,
         outcome: DraftOutcome,
@@ -351,19 +428,22 @@ pub enum SessionEventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    #[serde(rename_all = "camelCase")]
     ResponseSuppressed {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effect_id: Option<EffectId>,
         reason: String,
     },
-    #[serde(rename_all = "camelCase")]
     ResponseSent {
         effect_id: EffectId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_message_id: Option<String>,
+        /// The speech that was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        speech: Option<MediaRef>,
+        /// The network's template that was sent instead of the text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        template: Option<String>,
     },
-    #[serde(rename_all = "camelCase")]
     ResponsePersisted {
         effect_id: EffectId,
     },
@@ -376,8 +456,14 @@ pub enum SessionEventBody {
         fatal: bool,
     },
     AuthorizationDecided(Box<AuthorizationDecision>),
+    /// A tool call reached for schedules that are not the user's.
+    ScheduleScopeDenied {
+        operation: ScheduleToolOperation,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schedule_id: Option<String>,
+        offending_fields: Vec<String>,
+    },
     /// A text was given up after all attempts.
-    #[serde(rename_all = "camelCase")]
     SendFailed {
         effect_id: EffectId,
         reason: String,

@@ -1,7 +1,7 @@
 //! Words that events of a session use: how it begins and ends, why turns exist and how they end.
 
 use super::{AdminActor, ChatUser};
-use crate::{AgentId, EscalationId, Owner, SessionId};
+use crate::{AgentId, EscalationId, Owner, ProxyId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What a new session begins with.
@@ -21,6 +21,22 @@ pub struct SessionStart {
     pub welcome: Option<String>,
     /// The session ends when nothing happens for so long.
     pub idle_timeout_ms: u64,
+    /// What the user's sessions before this one were about, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierSession>,
+    /// When the user last wrote, in an earlier session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_received_at: Option<Timestamp>,
+}
+
+/// A session that ended, with the summary its agent wrote.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EarlierSession {
+    pub id: SessionId,
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
+    pub summary: String,
 }
 
 /// Why a turn exists.
@@ -67,6 +83,9 @@ pub enum HookStage {
     BeforeResponse,
     #[serde(rename = "onResponse")]
     OnResponse,
+    /// The filter of a bridge.
+    #[serde(rename = "processBeforeForward")]
+    ProcessBeforeForward,
 }
 
 impl HookStage {
@@ -75,6 +94,7 @@ impl HookStage {
             Self::BeforeLlm => "beforeLLM",
             Self::BeforeResponse => "beforeResponse",
             Self::OnResponse => "onResponse",
+            Self::ProcessBeforeForward => "processBeforeForward",
         }
     }
 }
@@ -117,6 +137,8 @@ pub struct AuthorizationDecision {
     pub signal: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation_id: Option<EscalationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_id: Option<ProxyId>,
     /// Why it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

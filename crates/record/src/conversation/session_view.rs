@@ -1,6 +1,6 @@
 //! A session as a reader sees it.
 
-use crate::{AgentId, ChatUserId, EscalationId, FlowId, RunId, SessionId, Timestamp};
+use crate::{AgentId, ChatUserId, EscalationId, FlowId, ProxyId, RunId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,12 @@ pub struct SessionView {
     pub last_active_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub message_count: u64,
+    /// When the user last wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_received_at: Option<Timestamp>,
+    /// What it is about, as its agent wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     pub hitl: HitlView,
     /// `None` when no flow is active.
     pub flow: Option<ActiveFlowView>,
@@ -26,6 +32,8 @@ pub struct SessionView {
 pub struct HitlView {
     pub mode: Option<String>,
     pub escalation_id: Option<EscalationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy_id: Option<ProxyId>,
     pub pending_since: Option<Timestamp>,
 }
 

@@ -25,6 +25,7 @@ fn bodies_do_not_collide_with_common_fields() {
             actor: Some(actor()),
             signal: None,
             escalation_id: None,
+            proxy_id: None,
             reason: None,
             adapter: "ui_api".to_owned(),
         })),
@@ -44,6 +45,7 @@ fn bodies_do_not_collide_with_common_fields() {
                 flow_run_id: RunId::new("flow-1"),
             }),
             actor: Some(actor()),
+            response: None,
             body,
         };
         let text = serde_json::to_string(&event).expect("plain data");

@@ -2,9 +2,10 @@
 
 use super::{
     AdminActor, Candidate, ChatToolCall, FlowOrigin, InboundMessage, ModelPurpose, ParentNode,
-    SessionWork, TurnTrigger, WorkflowResult,
+    ProxyInput, ScheduledTurn, SessionWork, TakeoverEnding, TurnTrigger, WorkflowQuestion,
+    WorkflowResult,
 };
-use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, Seq};
+use crate::{EffectId, EscalationId, FlowId, InterruptId, MessageId, ProxyId, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,17 +38,41 @@ pub enum TurnCause {
         /// The word that named this session; the handler does not see it.
         target: String,
     },
+    /// A schedule begins it.
+    Scheduled(Box<ScheduledTurn>),
     /// A reminder of an open question is due.
     Reminder { interrupt: InterruptId, index: u32 },
     /// Somebody with the right answers the open question for the user.
     Answered {
         interrupt: InterruptId,
         value: Value,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<AdminActor>,
+    },
+    /// A live takeover ends.
+    EndTakeover(Box<TakeoverEnding>),
+    /// A workflow that a flow waits for asks something.
+    WorkflowAsked {
+        interrupt: InterruptId,
+        question: Box<WorkflowQuestion>,
     },
     /// A workflow ended that a flow waits for.
     WorkflowFinished {
         interrupt: InterruptId,
         result: Box<WorkflowResult>,
+    },
+    /// An admin wrote for the session's bridge.
+    ProxyInput {
+        proxy: ProxyId,
+        input: Box<ProxyInput>,
+    },
+    /// The bridge was stopped at which a flow waits.
+    ProxyClosed {
+        interrupt: InterruptId,
+        proxy: ProxyId,
+        reason: String,
+        /// Its own time was over.
+        timed_out: bool,
     },
 }
 
@@ -82,9 +107,16 @@ impl TurnCause {
                 FlowOrigin::Workflow => TurnTrigger::Workflow,
                 _ => TurnTrigger::Admin,
             },
+            Self::Scheduled(_) => TurnTrigger::Scheduled,
             Self::AdminCommand { .. } | Self::Answered { .. } => TurnTrigger::Admin,
             Self::Reminder { .. } => TurnTrigger::Timer,
-            Self::WorkflowFinished { .. } => TurnTrigger::Workflow,
+            Self::EndTakeover(_) => TurnTrigger::Handback,
+            Self::WorkflowAsked { .. } | Self::WorkflowFinished { .. } => TurnTrigger::Workflow,
+            Self::ProxyInput { .. } => TurnTrigger::ProxyInput,
+            Self::ProxyClosed {
+                timed_out: true, ..
+            } => TurnTrigger::Timer,
+            Self::ProxyClosed { .. } => TurnTrigger::ProxyInput,
         }
     }
 
@@ -97,10 +129,19 @@ impl TurnCause {
         }
     }
 
-    /// The messages the turn answers, in order of arrival.
+    /// What a schedule begins with the turn.
+    pub fn scheduled(&self) -> Option<&ScheduledTurn> {
+        match self {
+            Self::Scheduled(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// The messages the turn answers, in order of arrival, or the id that lets it take place once.
     pub fn message_ids(&self) -> Vec<MessageId> {
         match self {
             Self::Message { joined, .. } if !joined.is_empty() => joined.clone(),
+            Self::Scheduled(turn) => vec![turn.dedup_id.clone()],
             other => {
                 let message = other.message();
                 message.map(|m| m.message_id.clone()).into_iter().collect()
@@ -138,6 +179,12 @@ pub enum WorkPurpose {
     CommandRight {
         actor: AdminActor,
     },
+    /// Who wrote for the session's bridge.
+    ProxyActor,
+    /// Whether that admin may.
+    ProxyRight {
+        actor: AdminActor,
+    },
     /// Which admin commands `/help` lists: who the sender is.
     HelpActor,
     /// The first of `rest` is asked about; `allowed` are those the sender may use.
@@ -145,6 +192,11 @@ pub enum WorkPurpose {
         actor: AdminActor,
         allowed: Vec<String>,
         rest: Vec<String>,
+    },
+    /// Whether that admin may start or end a takeover, which the handler of their command does.
+    TakeoverRight {
+        actor: AdminActor,
+        starts: bool,
     },
     /// The open escalations an admin asked for.
     Escalations,
@@ -172,6 +224,12 @@ pub enum WorkPurpose {
     FlowWorkflow,
     /// The model starts a workflow.
     LoopWorkflow {
+        call: ChatToolCall,
+    },
+    /// A flow manages the schedules of its user.
+    FlowSchedule,
+    /// The model does.
+    LoopSchedule {
         call: ChatToolCall,
     },
     /// The response of a finished turn is reported.

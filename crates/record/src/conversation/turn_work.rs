@@ -1,8 +1,11 @@
 //! Work that a session requests from outside: calls of the agent's code, of its model and tools, and
 //! messages to send. It is an outbox entry before it is attempted.
 
-use super::{Modality, OpenEscalation, ParentNode, ProfileChange};
-use crate::{InterruptId, ModelUsage, RunId, WorkflowId};
+use super::{
+    CandidateOrigin, Modality, OpenEscalation, ParentNode, ProfileChange, ScheduleToolCall,
+    ScheduledTurnReport, SentMessage, WorkflowAnswer,
+};
+use crate::{EscalationId, InterruptId, ModelUsage, RunId, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub enum SessionWork {
         args: Value,
     },
     Send(SendRequest),
+    /// Tell people outside of an escalation.
+    Notify(NoticeRequest),
     /// Make text of what is said in a message.
     Transcribe {
         media: Value,
@@ -42,10 +47,16 @@ pub enum SessionWork {
     CancelWorkflow {
         run_id: RunId,
     },
+    /// Answer a question of a workflow that the session shows.
+    AnswerWorkflow(Box<WorkflowAnswer>),
     /// Tell a workflow how its flow ended.
     ReportFlow(Box<FlowReport>),
     /// List the open escalations of the agent.
     ListEscalations,
+    /// Change or list the schedules of the user.
+    ManageSchedule(ScheduleToolCall),
+    /// Tell a schedule how its turn ended.
+    ReportSchedule(Box<ScheduledTurnReport>),
 }
 
 /// A workflow that a session starts. The effect's id is its idempotency key.
@@ -72,13 +83,16 @@ pub struct WorkflowStart {
 #[serde(rename_all = "camelCase")]
 pub struct FlowReport {
     pub parent: ParentNode,
-    /// Absent when the run never began.
+    /// Absent when the run never began. It differs from the one the workflow named after a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_run_id: Option<RunId>,
     /// `completed`, `failed` or `cancelled`.
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Why it never began, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     pub answers: BTreeMap<String, String>,
@@ -93,11 +107,15 @@ impl SessionWork {
             Self::Model { .. } => "session.model",
             Self::Tool { .. } => "session.tool",
             Self::Send(_) => "session.send",
+            Self::Notify(_) => "session.notify",
             Self::Transcribe { .. } => "session.transcribe",
             Self::StartWorkflow(_) => "session.workflow",
             Self::CancelWorkflow { .. } => "session.cancel_workflow",
+            Self::AnswerWorkflow(_) => "session.answer_workflow",
             Self::ReportFlow(_) => "session.report_flow",
             Self::ListEscalations => "session.escalations",
+            Self::ManageSchedule(_) => "session.schedule",
+            Self::ReportSchedule(_) => "session.report_schedule",
         }
     }
 }
@@ -157,6 +175,16 @@ pub enum ModelPurpose {
     Router,
     /// Reads a structured answer out of a reply.
     Extract,
+}
+
+impl ModelPurpose {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Router => "router",
+            Self::Extract => "extract",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +255,23 @@ pub struct SendRequest {
     /// Attempts that failed.
     #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
     pub attempts: u32,
+    /// What the text is for; absent in entries of releases before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<CandidateOrigin>,
+    /// The ids of the parts that the network took: a long text is several messages there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent_parts: Vec<Option<String>>,
+}
+
+/// A notice of an escalation to somebody outside. What it says is read from the session when it is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoticeRequest {
+    pub transport: String,
+    pub to: String,
+    pub escalation_id: EscalationId,
+    /// Attempts that failed.
+    #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+    pub attempts: u32,
 }
 
 /// How a piece of work ended.
@@ -237,11 +282,20 @@ pub enum WorkOutcome {
     Model(Result<ChatAnswer, CodeError>),
     Tool(CodeOutcome),
     /// The transport took the message, or refused it for good.
-    Sent(Result<Option<String>, CodeError>),
+    Sent(Result<SentMessage, CodeError>),
     Transcript(Result<String, CodeError>),
     /// The run that was started.
     Workflow(Result<RunId, CodeError>),
     Escalations(Result<Vec<OpenEscalation>, CodeError>),
+    /// What the tool answers. The code `scope_denied` means a schedule that is not the user's.
+    Schedule(Result<Value, CodeError>),
+    /// Whether the workflow took the answer. Also without an error, its question may have been answered elsewhere.
+    WorkflowAnswered {
+        interrupt: InterruptId,
+        error: Option<CodeError>,
+    },
     /// Somebody was told; nothing follows from it.
     Reported,
+    /// Nobody could be told of an escalation.
+    NoticeFailed(CodeError),
 }

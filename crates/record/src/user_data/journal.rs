@@ -9,6 +9,8 @@ pub(super) fn of_record<'a>(record: &'a mut FlowRecord, to: &mut UserDataRefs<'a
         FlowRecord::Started(start) => {
             let FlowRunStart {
                 run_id: _,
+                parent: _,
+                forked_from: _,
                 agent_id: _,
                 flow_id: _,
                 session_id: _,
@@ -51,6 +53,11 @@ pub(super) fn of_record<'a>(record: &'a mut FlowRecord, to: &mut UserDataRefs<'a
             optional_value(value, to);
             optional_value(error, to);
         }
+        FlowRecord::Hook {
+            step: _,
+            input,
+            decision,
+        } => to.extend([input, decision].map(UserData::Value)),
         FlowRecord::Paused { pause, question } => {
             of_pause(pause, to);
             to.push(UserData::Value(question));
@@ -59,7 +66,11 @@ pub(super) fn of_record<'a>(record: &'a mut FlowRecord, to: &mut UserDataRefs<'a
             interrupt_id: _,
             by: _,
             outcome,
-        } => to.push(UserData::Text(outcome)),
+            answered_by,
+        } => {
+            to.push(UserData::Text(outcome));
+            optional_text(answered_by, to);
+        }
         FlowRecord::Ended {
             reason,
             cancelled: _,
@@ -102,11 +113,20 @@ fn of_pause<'a>(pause: &'a mut FlowPause, to: &mut UserDataRefs<'a>) {
             wait_for: _,
             escalation_id: _,
             deadline: _,
+            left_ms: _,
             since: _,
+            attempts: _,
         }
         | FlowPause::Workflow {
             interrupt_id: _,
             run_id: _,
+            deadline: _,
+            since: _,
+        }
+        | FlowPause::ProxyWait {
+            interrupt_id: _,
+            proxy_id: _,
+            target: _,
             deadline: _,
             since: _,
         } => {}

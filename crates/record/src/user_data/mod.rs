@@ -90,8 +90,10 @@ impl Event {
                     requested_at: _,
                     due: _,
                     priority: _,
+                    hidden,
                 } = &mut **interrupt;
                 to.push(UserData::Value(data));
+                optional_value(hidden, to);
                 optional_value(resume_schema, to);
             }
             Self::ApprovalRequested {
@@ -267,7 +269,6 @@ impl ChildOutcome {
                 status: _,
                 variables,
                 untrusted,
-                unused: _,
                 error,
             } => {
                 to.push(UserData::Object(variables));

@@ -1,6 +1,7 @@
 //! The user data in the parts that events are made of.
 
 use super::{UserData, UserDataRefs};
+use crate::conversation::FlowCall;
 use crate::{
     AgentEvent, AgentEventKind, ApprovalDecision, ChunkPiece, ClaimedParent, EnvelopeEvent,
     EnvelopeEventKind, ErrorInfo, Handoff, HandoffStep, HttpRequest, MemoryEntry, MockCall,
@@ -39,8 +40,9 @@ pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut UserDataRefs<
         transport: _,
         trace,
         memory: _,
-        forked_from: _,
+        forked_from,
         forked_by: _,
+        levels_above: _,
         conformance_role: _,
         execution_model: _,
     } = request;
@@ -59,6 +61,9 @@ pub(super) fn of_request<'a>(request: &'a mut RunRequest, to: &mut UserDataRefs<
     to.extend(metadata.as_mut().map(UserData::Object));
     optional_text(scope_id, to);
     optional_text(callback_url, to);
+    if let Some(from) = forked_from {
+        to.extend(from.flow_results.values_mut().map(UserData::Object));
+    }
     if let Some(claimed) = claimed_parent {
         let ClaimedParent {
             run_id,
@@ -274,7 +279,6 @@ pub(super) fn of_handoff<'a>(handoff: &'a mut Handoff, to: &mut UserDataRefs<'a>
         node: _,
         index: _,
         worker: _,
-        returned: _,
         step,
     } = handoff;
     match step {
@@ -356,6 +360,17 @@ pub(super) fn of_work<'a>(work: &'a mut Work, to: &mut UserDataRefs<'a>) {
         } => to.push(UserData::Object(inputs)),
         Work::Sleep { until: _, outputs } => {
             to.extend(outputs.as_mut().map(UserData::Object));
+        }
+        Work::Flow { flow_run: _, call } => {
+            let FlowCall {
+                agent_id: _,
+                flow_id: _,
+                target: _,
+                input,
+                allow_session_bootstrap: _,
+                on_active_flow: _,
+            } = &mut **call;
+            optional_value(input, to);
         }
         Work::SecretEcho { .. } | Work::Child { .. } => {}
     }

@@ -10,18 +10,21 @@ use crate::submit::SubmitError;
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::chat_user::{AgentUser, user_id};
 use tandem_engine::session::{ChatSession, command_target};
-use tandem_record::conversation::SessionCommand;
-use tandem_record::{EscalationId, Partition, SessionId, StreamId};
+use tandem_record::conversation::{ChatUser, SessionCommand};
+use tandem_record::{EscalationId, Partition, ProxyId, SessionId, StreamId};
 use tandem_store::Fault;
 
 impl Runtime {
-    /// The session that an admin command names, with the word that names it. A session, an escalation or a
-    /// user can be named.
+    /// The session that an admin command names, with the word that names it. A session, an escalation, a
+    /// bridge or a user can be named.
     pub(super) async fn addressed_session(
         &self,
         agent: &AgentSpec,
         new: &NewMessage,
     ) -> Result<Option<(SessionId, String)>, Fault> {
+        if let Some(found) = self.bridge_of_command(agent, new).await? {
+            return Ok(Some(found));
+        }
         let Some(target) = command_target(agent, &new.message.body) else {
             return Ok(None);
         };
@@ -52,7 +55,14 @@ impl Runtime {
         };
         let of_user = user.as_ref().and_then(AgentUser::active_session).cloned();
         let of_escalation = escalation.map(|row| row.session_id);
-        let named = [Some(SessionId::new(target)), of_escalation, of_user];
+        let bridge = self.store().proxy(tenant, &ProxyId::new(target)).await?;
+        let of_bridge = bridge.map(|row| row.session_id);
+        let named = [
+            Some(SessionId::new(target)),
+            of_escalation,
+            of_bridge,
+            of_user,
+        ];
         Ok(named.into_iter().flatten().collect())
     }
 
@@ -65,8 +75,8 @@ impl Runtime {
         new: &NewMessage,
     ) -> Result<Option<ReceivedMessage>, SubmitError> {
         let current = self.read_session(session).await?;
-        let own = |current: ChatSession| current.start().user.external_user_id == new.message.from;
-        let is_own = current.is_some_and(own);
+        let of_sender = |user: &ChatUser| user.external_user_id == new.message.from;
+        let is_own = current.is_some_and(|current| of_sender(&current.start().user));
         let command = SessionCommand::RunCommand {
             message: Box::new(new.message.clone()),
             transport: new.transport.clone(),

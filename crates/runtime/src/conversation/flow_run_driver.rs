@@ -1,17 +1,17 @@
 //! The flow run as a machine of this runtime. Its session decides; this stores the journal and its rows.
 
 use super::agent_host::AgentHost;
-use crate::audit_actions::AuditAction;
-use crate::codec;
 use crate::driven_machine::{DrivenMachine, ProjectedRows, Projection};
 use crate::fold_stream::FoldedStream;
 use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
 use crate::questions::{self, QuestionSource};
+use crate::redact_decision::encode_redacted;
 use crate::run_effects::run_of;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use crate::worker_slots::internal_lane;
+use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tandem_engine::flow_run::{
@@ -19,15 +19,14 @@ use tandem_engine::flow_run::{
 };
 use tandem_engine::machine::{Decision, Machine};
 use tandem_record::{
-    Actor, ClosedInterrupt, DefinitionHash, Effect, InterruptId, InterruptView, OrderKey, Owner,
-    RunId, SessionId, StreamId, TenantId, TimerName, Timestamp, WorkflowId,
+    ClosedInterrupt, DefinitionHash, InterruptId, InterruptView, Owner, RunId, SessionId, StreamId,
+    TenantId, TimerName, Timestamp, WorkflowId,
 };
-use tandem_store::{Commit, DocumentRecord, Fault, Lane, NewEvent, RunRow};
+use tandem_store::{AuditDraft, Commit, DocumentRecord, Fault, Lane, NewEvent, RunRow};
 
 impl DrivenMachine for FlowRun {
     const STREAM_PREFIX: &'static str = "run:flow-";
     const SNAPSHOT_FORMAT: u32 = 1;
-    const CHECKS_DISPATCH: bool = false;
 
     type Settings = Arc<dyn AgentHost>;
     type Outcome = Infallible;
@@ -74,16 +73,6 @@ impl DrivenMachine for FlowRun {
         })
     }
 
-    fn abandon(&self, _: &Runtime, _: &Fault) -> Option<Decision<Self>> {
-        None
-    }
-
-    fn redact_reply(_: &Runtime, (): ()) {}
-
-    fn audit_action(_: &FlowRunCommand, _: &Actor) -> Option<AuditAction> {
-        None
-    }
-
     fn timer_name(key: &Infallible) -> TimerName {
         match *key {}
     }
@@ -103,14 +92,6 @@ impl DrivenMachine for FlowRun {
 
     fn lane(&self, _: &NoFlowRunEffect) -> Lane {
         internal_lane(self.tenant())
-    }
-
-    fn order_key(&self, _: &NoFlowRunEffect) -> Option<OrderKey> {
-        None
-    }
-
-    fn refuse_dispatch(&self, _: &Effect<NoFlowRunEffect>) -> Option<FlowRunCommand> {
-        None
     }
 
     async fn perform(
@@ -137,17 +118,17 @@ impl DrivenMachine for FlowRun {
         decision: &mut Decision<Self>,
     ) -> Vec<NewEvent> {
         let redactor = &runtime.inner.config.redactor;
-        let mut has_secrets = false;
-        for recorded in &mut decision.events {
-            has_secrets |= redactor.redact(recorded.event.user_data());
-        }
+        let events = &mut decision.events;
+        let (encoded, has_secrets) = encode_redacted(redactor, events, |recorded| {
+            redactor.redact(recorded.event.user_data())
+        });
         if has_secrets {
             let fresh = || Self::unstarted(decision.after.id().clone());
             let mut after = before.cloned().unwrap_or_else(fresh);
             decision.events.iter().for_each(|event| after.evolve(event));
             decision.after = after;
         }
-        decision.events.iter().map(codec::encode_event).collect()
+        encoded
     }
 
     fn project(
@@ -161,6 +142,7 @@ impl DrivenMachine for FlowRun {
         if is_new {
             let code = stored_code(projection.runtime, after);
             commit.documents.extend(code);
+            commit.audit.extend(fork_entry(projection.runtime, after));
         }
         let rows = questions::changed_rows(before, after, &decision.events);
         let has_question_changes = !rows.is_empty();
@@ -214,6 +196,31 @@ impl QuestionSource for FlowRun {
     }
 }
 
+/// The audit entry of a fork, as forks of workflow runs have one.
+fn fork_entry(runtime: &Runtime, run: &FlowRun) -> Option<AuditDraft> {
+    let start = run.start()?;
+    let from = start.forked_from.as_ref()?;
+    let details = [
+        ("sourceRunId", json!(from.run_id)),
+        ("fromSeq", json!(from.from_seq)),
+        ("mode", json!(from.mode.as_str())),
+    ];
+    let details = details.into_iter();
+    let details = details
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    let (tenant, target) = (&start.owner.tenant, run.id().as_str());
+    let draft = AuditDraft::new(
+        from.at,
+        Some(tenant),
+        runtime.actor(),
+        "run.fork",
+        target,
+        details,
+    );
+    Some(draft)
+}
+
 /// The code of the flow, stored by its hash: a restart or a deployment goes on with it (Z-214).
 fn stored_code(runtime: &Runtime, run: &FlowRun) -> Option<DocumentRecord> {
     let start = run.start()?;
@@ -226,6 +233,8 @@ fn stored_code(runtime: &Runtime, run: &FlowRun) -> Option<DocumentRecord> {
 
 fn row(run: &FlowRun) -> Option<RunRow> {
     let start = run.start()?;
+    let forked = start.forked_from.as_ref().map(|from| from.at);
+    let real = |at: Timestamp| at.max(forked.unwrap_or(at));
     Some(RunRow {
         run_id: run.id().clone(),
         tenant: start.owner.tenant.clone(),
@@ -233,10 +242,11 @@ fn row(run: &FlowRun) -> Option<RunRow> {
         workflow_id: run.workflow_id(),
         definition: DefinitionHash::new(&start.version),
         status: run.status(),
-        parent: None,
+        parent: start.parent.as_ref().map(|parent| parent.run_id.clone()),
         scope: None,
-        created_at: run.created_at(),
-        ended_at: run.ended_at(),
+        // A fork is as old as its creation, whatever the times of its copied records.
+        created_at: real(run.created_at()),
+        ended_at: run.ended_at().map(real),
         error_code: run.error().map(|error| error.code.clone()),
     })
 }

@@ -1,12 +1,13 @@
 //! Reading sessions: the state as of the newest event, pages of the log, and waiting for a turn.
 
-use super::answer_pieces::AnswerPiece;
+use super::answer_pieces::AnswerReader;
 use super::session_machine::SessionMachine;
 use crate::codec;
 use crate::driven_machine::DrivenMachine;
 use crate::machine_driver::MachineDriver;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
+use std::sync::Arc;
 use tandem_engine::session::ChatSession;
 use tandem_record::conversation::SessionEvent;
 use tandem_record::{Recorded, Seq, SessionId, StreamId};
@@ -16,6 +17,8 @@ use tokio::time::Instant;
 /// A page of a session's log.
 pub struct SessionEventPage {
     pub events: Vec<Recorded<SessionEvent>>,
+    /// Of the events as they are stored.
+    pub bytes: usize,
     pub head: Option<Seq>,
 }
 
@@ -43,13 +46,16 @@ impl Runtime {
     }
 
     /// A session as of its newest event.
-    pub async fn read_session(&self, session: &SessionId) -> Result<Option<ChatSession>, Fault> {
+    pub async fn read_session(
+        &self,
+        session: &SessionId,
+    ) -> Result<Option<Arc<ChatSession>>, Fault> {
         let Some(conversations) = self.conversations() else {
             return Ok(None);
         };
         let stream = StreamId::of_session(session);
         let machine = self.read_machine(&conversations.sessions, &stream).await?;
-        let session = machine.as_ref().and_then(SessionMachine::session).cloned();
+        let session = machine.as_ref().and_then(SessionMachine::shared_session);
         Ok(session.filter(|session| !self.is_session_past_retention(session)))
     }
 
@@ -69,6 +75,7 @@ impl Runtime {
             .collect::<Result<_, _>>()?;
         Ok(SessionEventPage {
             events,
+            bytes: page.events.iter().map(|event| event.body.len()).sum(),
             head: page.head,
         })
     }
@@ -100,11 +107,9 @@ impl Runtime {
         }
     }
 
-    /// Pieces of answers that a model streams for the session.
-    pub fn answer_pieces(
-        &self,
-        session: &SessionId,
-    ) -> tokio::sync::broadcast::Receiver<std::sync::Arc<AnswerPiece>> {
-        self.inner.pieces.listen(&StreamId::of_session(session))
+    /// What models stream of their answers to the session. `from_start`: also what they streamed a moment ago.
+    pub fn answer_pieces(&self, session: &SessionId, from_start: bool) -> AnswerReader {
+        let stream = StreamId::of_session(session);
+        self.inner.pieces.listen(&stream, from_start)
     }
 }

@@ -1,16 +1,24 @@
 //! What use cases ask of conversations: commands to sessions and users, reading flow runs, the log of an agent.
 
+use super::session_driver::AGENT_UNAVAILABLE;
 use super::settings::Conversations;
 use crate::codec;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tandem_engine::chat_user::AgentUser;
 use tandem_engine::flow_run::FlowRun;
 use tandem_engine::session::SessionRefusal;
 use tandem_record::conversation::{
-    ChatUserCommand, ChatUserReply, ProfileChange, SessionCommand, SessionEvent, SessionReply,
+    AgentLevelEvent, ChatUserCommand, ChatUserReply, ProfileChange, ScheduleEvent, ScheduleRecord,
+    ScheduleRunRecord, SessionCommand, SessionEvent, SessionReply,
 };
-use tandem_record::{AgentId, ChatUserId, Recorded, RunId, Seq, SessionId, StreamId, TenantId};
-use tandem_store::{Fault, PageLimit};
+use tandem_record::{
+    AgentId, ChatUserId, Recorded, RunId, ScheduleId, ScheduleRunId, Seq, SessionId, StreamId,
+    TenantId,
+};
+use tandem_store::{AgentLogEvent, Fault, PageLimit};
 
 /// One event of an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,10 +29,32 @@ pub struct LoggedSessionEvent {
     pub event: Recorded<SessionEvent>,
 }
 
+/// One event of an agent that belongs to no session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoggedAgentEvent {
+    pub position: u64,
+    pub event: Recorded<AgentLevelEvent>,
+}
+
+/// One event of a schedule of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoggedScheduleEvent {
+    pub position: u64,
+    /// The schedule as it is now.
+    pub schedule: Arc<ScheduleRecord>,
+    /// The occurrence the event is about, as it is now.
+    pub run: Option<Arc<ScheduleRunRecord>>,
+    pub event: Recorded<ScheduleEvent>,
+}
+
 /// Events of an agent, and where a reader goes on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentEventPage {
     pub events: Vec<LoggedSessionEvent>,
+    /// Those of the agent itself, in the same order of positions.
+    pub own: Vec<LoggedAgentEvent>,
+    /// Those of its schedules, likewise.
+    pub schedules: Vec<LoggedScheduleEvent>,
     /// The last position that was read, shown or not.
     pub last: u64,
 }
@@ -39,9 +69,12 @@ impl Runtime {
     pub async fn submit_to_session(
         &self,
         session: &SessionId,
-        command: SessionCommand,
+        mut command: SessionCommand,
     ) -> Result<Result<SessionReply, SessionRefusal>, SubmitError> {
         let conversations = self.served_conversations()?;
+        if let SessionCommand::Act { request, .. } = &mut command {
+            self.redact_admin_request(request);
+        }
         let stream = StreamId::of_session(session);
         let sessions = &conversations.sessions;
         let answer = self.submit_command(sessions, &stream, command, None);
@@ -58,7 +91,7 @@ impl Runtime {
         }
     }
 
-    /// Changes the profile of a user.
+    /// Changes the profile of a user, in the active session too: what runs there sees it.
     pub async fn change_chat_user(
         &self,
         user: &ChatUserId,
@@ -67,6 +100,19 @@ impl Runtime {
         let conversations = self.served_conversations()?;
         self.redact_profile(&mut change);
         let stream = StreamId::of_chat_user(user);
+        let known = self.read_machine(&conversations.users, &stream).await?;
+        if let Some(session) = known.as_ref().and_then(AgentUser::active_session) {
+            let command = SessionCommand::ChangeProfile(Box::new(change.clone()));
+            match self.submit_to_session(session, command).await {
+                // The commit of the session changes the user as well.
+                Ok(Ok(_)) => return Ok(ChatUserReply::Done),
+                // It ended meanwhile.
+                Ok(Err(_)) => {}
+                // No turn can run there before the agent is mended.
+                Err(SubmitError::Fault(fault)) if fault.code == AGENT_UNAVAILABLE => {}
+                Err(error) => return Err(error),
+            }
+        }
         let command = ChatUserCommand::ChangeProfile(Box::new(change));
         self.submit_command(&conversations.users, &stream, command, None)
             .await
@@ -81,7 +127,7 @@ impl Runtime {
         self.read_machine(flow_runs, &StreamId::of_run(run)).await
     }
 
-    /// Events of all sessions of an agent after a position, in order of their commits.
+    /// Events of an agent and of all its sessions after a position, in order of their commits.
     pub async fn agent_events(
         &self,
         tenant: &TenantId,
@@ -91,8 +137,18 @@ impl Runtime {
     ) -> Result<AgentEventPage, Fault> {
         let page = self.store().agent_log(tenant, agent, after, limit).await?;
         let last = page.events.last().map_or(page.head, |event| event.position);
-        let mut events = Vec::new();
+        let (mut events, mut own) = (Vec::new(), Vec::new());
+        let mut schedules = LoggedSchedules::new(self, tenant);
         for logged in page.events {
+            if logged.stream.is_of_agent() {
+                own.push(LoggedAgentEvent {
+                    position: logged.position,
+                    event: codec::decode(&logged.event)?,
+                });
+            }
+            if let Some(schedule) = logged.stream.schedule() {
+                schedules.add(schedule, &logged).await?;
+            }
             if let Some(session) = logged.stream.session() {
                 events.push(LoggedSessionEvent {
                     position: logged.position,
@@ -103,6 +159,8 @@ impl Runtime {
         }
         Ok(AgentEventPage {
             events,
+            own,
+            schedules: schedules.events,
             last: last.max(after),
         })
     }
@@ -113,11 +171,13 @@ impl Runtime {
         session: &SessionId,
         is_first: impl Fn(&Recorded<SessionEvent>) -> bool,
     ) -> Result<Vec<Recorded<SessionEvent>>, Fault> {
-        const STEP: u64 = 128;
+        /// A turn that answers at once has about ten events. Reading more of them takes longer than the turn.
+        const FIRST_STEP: u64 = 16;
         let Some(current) = self.read_session(session).await? else {
             return Ok(Vec::new());
         };
-        let mut from = current.head().0.saturating_sub(STEP);
+        let mut step = FIRST_STEP;
+        let mut from = current.head().0.saturating_sub(step);
         loop {
             let events = self.session_events_from(session, Seq(from)).await?;
             if let Some(first) = events.iter().position(&is_first) {
@@ -126,7 +186,8 @@ impl Runtime {
             if from == 0 {
                 return Ok(events);
             }
-            from = from.saturating_sub(STEP * 8);
+            step *= 8;
+            from = from.saturating_sub(step);
         }
     }
 
@@ -149,6 +210,68 @@ impl Runtime {
             };
             after = Some(last.seq);
             all.extend(page.events);
+            if after >= page.head {
+                return Ok(all);
+            }
         }
+    }
+}
+
+/// Events of schedules with what their readers need of the schedules.
+struct LoggedSchedules<'a> {
+    runtime: &'a Runtime,
+    tenant: &'a TenantId,
+    known: BTreeMap<ScheduleId, Option<Arc<ScheduleRecord>>>,
+    runs: BTreeMap<ScheduleRunId, Option<Arc<ScheduleRunRecord>>>,
+    events: Vec<LoggedScheduleEvent>,
+}
+
+impl<'a> LoggedSchedules<'a> {
+    fn new(runtime: &'a Runtime, tenant: &'a TenantId) -> Self {
+        Self {
+            runtime,
+            tenant,
+            known: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    async fn add(&mut self, id: ScheduleId, logged: &AgentLogEvent) -> Result<(), Fault> {
+        let event: Recorded<ScheduleEvent> = codec::decode(&logged.event)?;
+        let Some(schedule) = self.schedule(id).await? else {
+            return Ok(());
+        };
+        let run = match event.event.body.run_id() {
+            Some(run) => self.run(run).await?,
+            None => None,
+        };
+        self.events.push(LoggedScheduleEvent {
+            position: logged.position,
+            schedule,
+            run,
+            event,
+        });
+        Ok(())
+    }
+
+    async fn schedule(&mut self, id: ScheduleId) -> Result<Option<Arc<ScheduleRecord>>, Fault> {
+        if let Some(known) = self.known.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = self.runtime.read_schedule(&id).await?.map(Arc::new);
+        self.known.insert(id, found.clone());
+        Ok(found)
+    }
+
+    async fn run(&mut self, id: &ScheduleRunId) -> Result<Option<Arc<ScheduleRunRecord>>, Fault> {
+        if let Some(known) = self.runs.get(id) {
+            return Ok(known.clone());
+        }
+        let row = self.runtime.store().schedule_run(self.tenant, id).await?;
+        let found = row.and_then(|row| serde_json::from_str(&row.body).ok());
+        let found = found.map(Arc::new);
+        self.runs.insert(id.clone(), found.clone());
+        Ok(found)
     }
 }

@@ -1,43 +1,45 @@
 //! The session as a machine of this runtime: how it is loaded, decided with the code of its flows, stored and
 //! projected.
 
-use super::agent_host::RebuildError;
-use super::programs::{DecisionPrograms, DivergedProgram};
-use super::session_machine::{SessionAnswer, SessionMachine};
+use super::network;
+use super::programs::DecisionPrograms;
+use super::session_audit::decision_entries;
+use super::session_machine::SessionMachine;
 use super::session_rows;
 use super::session_work::SessionOutcome;
 use super::settings::SessionSettings;
-use crate::audit_actions::AuditAction;
-use crate::codec::{self, EncodedEvent};
+use super::stored_program::rebuild;
 use crate::driven_machine::{DrivenMachine, ProjectedRows, Projection};
-use crate::fold_stream::{FOLD_PAGE, FoldedStream};
+use crate::fold_stream::FoldedStream;
 use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
+use crate::redact_decision::encode_redacted;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use crate::transaction::Companion;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::flow_run::FlowRunCommand;
 use tandem_engine::machine::{Decision, Machine};
-use tandem_engine::session::{ChatSession, ProgramStep, SessionContext, SessionNeed};
+use tandem_engine::session::{ChatSession, SessionContext, SessionNeed};
 use tandem_record::conversation::{
-    ChatUserCommand, FlowRecord, SessionCommand, SessionEventBody as Body, SessionTimer,
-    SessionWork, TurnCause,
+    AdminRequest, ChatUserCommand, NoticeRequest, SendRequest, SessionCommand,
+    SessionEventBody as Body, SessionTimer, SessionWork, TurnCause,
 };
-use tandem_record::{
-    Actor, AgentId, DefinitionHash, Effect, Event, OrderKey, Recorded, RunId, StreamId, TenantId,
-    TimerName, Timestamp,
-};
+use tandem_record::{AgentId, Effect, OrderKey, Recorded, RunId, StreamId, TimerName, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
 use tandem_store::{Commit, Fault, Lane, NewEvent, WorkClass};
 
+/// The code of the fault when an agent has no good version.
+pub(super) const AGENT_UNAVAILABLE: &str = "agent_unavailable";
+
 impl DrivenMachine for SessionMachine {
     const STREAM_PREFIX: &'static str = "conv:";
-    const SNAPSHOT_FORMAT: u32 = 1;
-    const CHECKS_DISPATCH: bool = false;
+    const SNAPSHOT_FORMAT: u32 = 3;
 
     type Settings = SessionSettings;
     type Outcome = SessionOutcome;
@@ -51,19 +53,10 @@ impl DrivenMachine for SessionMachine {
         _: &MachineDriver<Self>,
         stream: &StreamId,
     ) -> Result<Option<FoldedStream<Self>>, Fault> {
-        let restore = |session: Option<ChatSession>| Some(Self::restored(stream, session?));
+        let restore = |session: Option<Arc<ChatSession>>| Some(Self::restored(stream, session?));
         let fresh = Self::unstarted(stream);
         let folded = runtime.fold_stream(stream, fresh, restore, None).await?;
         Ok(folded.machine.head().is_some().then_some(folded))
-    }
-
-    async fn tenant_of(
-        runtime: &Runtime,
-        driver: &MachineDriver<Self>,
-        stream: &StreamId,
-    ) -> Result<Option<TenantId>, Fault> {
-        let folded = Self::load(runtime, driver, stream).await?;
-        Ok(folded.map(|folded| folded.machine.tenant().clone()))
     }
 
     fn unstarted(stream: &StreamId) -> Option<Self> {
@@ -82,44 +75,37 @@ impl DrivenMachine for SessionMachine {
         };
         let agent = settings.agents.agent(agent_id);
         let agent = agent.ok_or_else(|| unavailable(agent_id))?;
-        let mut programs = DecisionPrograms::new(&settings.agents);
-        if let Some((run, steps)) = current.active_program() {
-            programs.take_parked(&settings.programs, run, steps);
-        }
+        let mut programs = DecisionPrograms::new(settings, current.active_program());
         let mut rebuilt: Vec<RunId> = Vec::new();
+        let mut command = Cow::Borrowed(command);
         loop {
-            let (decided, used) = decide(runtime, current, command, &agent, programs).await;
-            match decided {
+            let (decided, used) = decide(runtime, current, &command, &agent, programs).await;
+            let run = match decided {
                 Ok(mut decision) => {
+                    if used.has_filtered() {
+                        runtime.inner.crash.reach("after_hook");
+                    }
                     decision.reply.programs = used.into_resumed();
                     return Ok(decision);
                 }
-                Err(SessionNeed::Program(run)) if rebuilt.contains(&run) => {
-                    let message =
-                        format!("a decision needs the program of {run}, which was loaded");
-                    return Err(Fault::permanent("corrupt", message).into());
-                }
-                Err(SessionNeed::Program(run)) => rebuilt.push(run),
+                Err(SessionNeed::Program(run)) => run,
+            };
+            if let SessionCommand::ReceiveAndBegin { message } = &*command {
+                // A message is durable before anything that takes long happens for it.
+                let message = message.clone();
+                command = Cow::Owned(SessionCommand::Receive { message });
+            } else if rebuilt.contains(&run) {
+                let message = format!("a decision needs the program of {run}, which was loaded");
+                return Err(Fault::permanent("corrupt", message).into());
+            } else {
+                rebuilt.push(run);
             }
             // Programs that the attempt resumed are not where the state is.
-            programs = DecisionPrograms::new(&settings.agents);
+            programs = DecisionPrograms::new(settings, None);
             for run in &rebuilt {
-                rebuild(runtime, settings, current.tenant(), run, &mut programs).await?;
+                rebuild(runtime, settings, run, &mut programs).await?;
             }
         }
-    }
-
-    fn abandon(&self, _: &Runtime, _: &Fault) -> Option<Decision<Self>> {
-        None
-    }
-
-    /// A reply holds only what is in the log, without secrets.
-    fn redact_reply(_: &Runtime, reply: SessionAnswer) -> SessionAnswer {
-        reply
-    }
-
-    fn audit_action(_: &SessionCommand, _: &Actor) -> Option<AuditAction> {
-        None
     }
 
     fn timer_name(key: &SessionTimer) -> TimerName {
@@ -145,14 +131,18 @@ impl DrivenMachine for SessionMachine {
             SessionWork::Continue
             | SessionWork::StartWorkflow(_)
             | SessionWork::CancelWorkflow { .. }
+            | SessionWork::AnswerWorkflow(_)
             | SessionWork::ReportFlow(_)
+            | SessionWork::ManageSchedule(_)
+            | SessionWork::ReportSchedule(_)
             | SessionWork::ListEscalations => (WorkClass::Internal, String::new()),
             SessionWork::Transcribe { .. } => (WorkClass::Call, format!("speech:{agent}")),
             SessionWork::Code(_) => (WorkClass::Call, format!("code:{agent}")),
             SessionWork::Model { .. } => (WorkClass::Call, format!("chat:{agent}")),
             SessionWork::Tool { .. } => (WorkClass::Call, format!("tools:{agent}")),
-            SessionWork::Send(request) => {
-                (WorkClass::Delivery, format!("send:{}", request.transport))
+            SessionWork::Send(SendRequest { transport, .. })
+            | SessionWork::Notify(NoticeRequest { transport, .. }) => {
+                (WorkClass::Delivery, format!("send:{transport}"))
             }
         };
         Lane {
@@ -172,8 +162,17 @@ impl DrivenMachine for SessionMachine {
         Some(OrderKey::new(format!("send:{agent}:{transport}:{to}")))
     }
 
-    fn refuse_dispatch(&self, _: &Effect<SessionWork>) -> Option<SessionCommand> {
-        None
+    fn checks_dispatch(effect: &SessionWork) -> bool {
+        matches!(effect, SessionWork::Send(_))
+    }
+
+    /// A text of the agent is not sent once a person has taken over (Z-91). One that is final is not sent again: the
+    /// commit that said so may have been reported as failed.
+    fn refuse_dispatch(&self, effect: &Effect<SessionWork>) -> Option<SessionCommand> {
+        let is_refused = self.session()?.may_not_be_sent(&effect.id);
+        is_refused.then(|| SessionCommand::WithholdText {
+            effect: effect.id.clone(),
+        })
     }
 
     async fn perform(
@@ -199,19 +198,9 @@ impl DrivenMachine for SessionMachine {
         decision: &mut Decision<Self>,
     ) -> Vec<NewEvent> {
         let redactor = &runtime.inner.config.redactor;
-        let mut has_secrets = false;
-        let mut encoded = Vec::with_capacity(decision.events.len());
-        for recorded in &mut decision.events {
-            let mut texts = redactor.texts();
-            let body = texts.serialize(&EncodedEvent::new(recorded));
-            if !redactor.needs_redaction(&body, &texts) {
-                let at = recorded.at;
-                encoded.push(NewEvent { at, body });
-                continue;
-            }
-            has_secrets |= redact_event(runtime, recorded);
-            encoded.push(codec::encode_event(recorded));
-        }
+        let events = &mut decision.events;
+        let (encoded, has_secrets) =
+            encode_redacted(redactor, events, |event| redact_event(runtime, event));
         if has_secrets {
             // Memory and log must agree.
             let stream = decision.after.stream();
@@ -222,6 +211,10 @@ impl DrivenMachine for SessionMachine {
                 .iter()
                 .for_each(|event| folded.evolve(event));
             decision.after = folded.clone();
+            // What is sent and called is what the log says.
+            for effect in &mut decision.effects {
+                redact_data(runtime, &mut effect.kind);
+            }
         }
         encoded
     }
@@ -231,11 +224,9 @@ impl DrivenMachine for SessionMachine {
         driver: &Arc<MachineDriver<Self>>,
         decision: &mut Decision<Self>,
     ) -> Vec<Companion> {
-        let mut companions: Vec<Companion> = Vec::new();
-        let mut journals: BTreeMap<RunId, Vec<FlowRecord>> = BTreeMap::new();
-        for (run, record) in std::mem::take(&mut decision.reply.journal) {
-            journals.entry(run).or_default().push(record);
-        }
+        // Before the journals: a run is read as the decider saw it.
+        let mut companions = decision_entries(&driver.settings, decision);
+        let journals = std::mem::take(&mut decision.reply.journal);
         let at = decision
             .events
             .last()
@@ -306,16 +297,30 @@ impl DrivenMachine for SessionMachine {
             true => crash.reach("after_claim"),
             false => crash.reach("after_commit"),
         }
+        runtime.inner.metrics.conversations.observe(decision);
         if let Some(conversations) = &runtime.inner.config.conversations {
-            let programs = &conversations.sessions.settings.programs;
+            let settings = &conversations.sessions.settings;
+            if let Some(session) = decision.after.session()
+                && has_flow_events(&decision.events)
+                && settings.is_strict_for(session)
+            {
+                settings.strict_checks.note(session.id(), &decision.events);
+            }
+            let programs = &settings.programs;
             let active = decision.after.active_program();
             decision.reply.programs.park(programs, active);
+            network::show_signs(&conversations.sessions.settings, decision);
         }
     }
 }
 
 fn event_body(event: &Recorded<tandem_record::conversation::SessionEvent>) -> &Body {
     &event.event.body
+}
+
+/// Whether a flow may have run in the decision.
+fn has_flow_events(events: &[Recorded<tandem_record::conversation::SessionEvent>]) -> bool {
+    events.iter().any(|event| event.event.flow.is_some())
 }
 
 /// Whether the decision only accepts a message.
@@ -325,7 +330,7 @@ fn is_claim(decision: &Decision<SessionMachine>) -> bool {
             event_body(event),
             Body::MessageReceived { .. }
                 | Body::TurnQueued {
-                    cause: TurnCause::AdminCommand { .. },
+                    cause: TurnCause::AdminCommand { .. } | TurnCause::ProxyInput { .. },
                 }
         )
     };
@@ -344,11 +349,11 @@ fn agent_of<'a>(current: &'a SessionMachine, command: &'a SessionCommand) -> Opt
 
 fn unavailable(agent: &AgentId) -> Fault {
     let message = format!("the agent {agent} is not loaded; see its errors and mend its files");
-    Fault::retryable("agent_unavailable", message)
+    Fault::retryable(AGENT_UNAVAILABLE, message)
 }
 
 /// Decides on a thread that may block if code of a flow may run.
-async fn decide(
+pub(super) async fn decide(
     runtime: &Runtime,
     current: &SessionMachine,
     command: &SessionCommand,
@@ -366,7 +371,16 @@ async fn decide(
                 | SessionCommand::Open { .. }
                 | SessionCommand::Receive { .. }
                 | SessionCommand::RunCommand { .. }
+                | SessionCommand::ReceiveProxyInput { .. }
                 | SessionCommand::RecordAuthorization(_)
+                | SessionCommand::RecordExternalReply { .. }
+                | SessionCommand::WithholdText { .. }
+                | SessionCommand::Act {
+                    request: AdminRequest::TakeOver
+                        | AdminRequest::Speak { .. }
+                        | AdminRequest::HandBack { .. },
+                    ..
+                }
         );
     let decide = move |current: &SessionMachine,
                        command: &SessionCommand,
@@ -394,94 +408,27 @@ async fn decide(
         .await
 }
 
-/// Loads the program of a run from its stored code and journal.
-async fn rebuild(
-    runtime: &Runtime,
-    settings: &SessionSettings,
-    tenant: &TenantId,
-    run: &RunId,
-    programs: &mut DecisionPrograms,
-) -> Result<(), Fault> {
-    let journal = runtime.flow_journal(run).await?;
-    let version = journal.iter().find_map(|record| match &record.event {
-        FlowRecord::Started(start) => Some(start.version.clone()),
-        _ => None,
-    });
-    let Some(version) = version else {
-        let message = format!("the journal of {run} has no beginning");
-        return Err(Fault::permanent("corrupt", message));
-    };
-    let source = runtime
-        .store()
-        .definition(&DefinitionHash::from(version))
-        .await?;
-    let agents = Arc::clone(&settings.agents);
-    let permit = runtime.inner.decision_work.acquire(Some(tenant)).await;
-    let rebuilt = permit
-        .run(move || agents.rebuild_program(source.as_deref(), &journal))
-        .await;
-    let program = match rebuilt {
-        Ok(program) => program,
-        Err(RebuildError::Diverged {
-            step,
-            expected,
-            actual,
-        }) => Box::new(DivergedProgram(ProgramStep::Diverged {
-            step,
-            expected,
-            actual,
-        })),
-        Err(RebuildError::Failed(failure)) => {
-            Box::new(DivergedProgram(ProgramStep::Failed(failure)))
-        }
-    };
-    programs.load(run.clone(), program);
-    Ok(())
-}
-
-/// Removes secrets from an event. Its shape cannot change: only texts are replaced.
 fn redact_event(
     runtime: &Runtime,
     recorded: &mut Recorded<tandem_record::conversation::SessionEvent>,
 ) -> bool {
-    let mut value = serde_json::to_value(&recorded.event).expect("events are plain data");
+    redact_data(runtime, &mut recorded.event)
+}
+
+/// Removes secrets from data. Its shape cannot change: only texts are replaced.
+fn redact_data<T: Serialize + DeserializeOwned>(runtime: &Runtime, data: &mut T) -> bool {
+    let mut value = serde_json::to_value(&*data).expect("it is plain data");
     if !runtime.inner.config.redactor.redact_value(&mut value) {
         return false;
     }
     match serde_json::from_value(value) {
-        Ok(event) => {
-            recorded.event = event;
+        Ok(clean) => {
+            *data = clean;
             true
         }
         Err(error) => {
-            tracing::error!(%error, "a redacted event cannot be read; it is stored as it was");
+            tracing::error!(%error, "redacted data cannot be read; it is stored as it was");
             false
-        }
-    }
-}
-
-impl Runtime {
-    /// The journal of a flow run, from its beginning.
-    pub async fn flow_journal(&self, run: &RunId) -> Result<Vec<Recorded<FlowRecord>>, Fault> {
-        let (stream, mut after) = (StreamId::of_run(run), None);
-        let mut journal = Vec::new();
-        loop {
-            let page = self.store().event_page(&stream, after, FOLD_PAGE).await?;
-            let Some(last) = page.events.last() else {
-                return Ok(journal);
-            };
-            after = Some(last.seq);
-            for stored in &page.events {
-                let recorded: Recorded<Event> = codec::decode(stored)?;
-                if let Event::Flow(record) = recorded.event {
-                    journal.push(Recorded {
-                        seq: recorded.seq,
-                        at: recorded.at,
-                        cause: recorded.cause,
-                        event: *record,
-                    });
-                }
-            }
         }
     }
 }

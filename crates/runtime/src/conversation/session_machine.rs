@@ -2,6 +2,7 @@
 
 use super::programs::ResumedPrograms;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tandem_engine::machine::{Decision, Machine, timer_changes};
 use tandem_engine::session::{
     self, ChatSession, SessionContext, SessionDecision, SessionNeed, SessionRefusal,
@@ -17,7 +18,8 @@ use tandem_record::{Effect, Recorded, RunId, Seq, SessionId, StreamId, TenantId,
 #[derive(Clone, Debug)]
 pub struct SessionMachine {
     id: SessionId,
-    session: Option<ChatSession>,
+    /// Shared with readers and with the machines of decisions.
+    session: Option<Arc<ChatSession>>,
     nobody: TenantId,
 }
 
@@ -26,7 +28,7 @@ pub struct SessionMachine {
 pub struct SessionAnswer {
     pub result: Result<SessionReply, SessionRefusal>,
     /// Records for the journals of flow runs, committed with the decision.
-    pub(super) journal: Vec<(RunId, FlowRecord)>,
+    pub(super) journal: BTreeMap<RunId, Arc<[FlowRecord]>>,
     pub(super) programs: ResumedPrograms,
 }
 
@@ -40,7 +42,7 @@ impl SessionMachine {
         }
     }
 
-    pub(super) fn restored(stream: &StreamId, session: ChatSession) -> Self {
+    pub(super) fn restored(stream: &StreamId, session: Arc<ChatSession>) -> Self {
         Self {
             session: Some(session),
             ..Self::unstarted(stream)
@@ -49,7 +51,12 @@ impl SessionMachine {
 
     /// The session; `None` before its first event.
     pub fn session(&self) -> Option<&ChatSession> {
-        self.session.as_ref()
+        self.session.as_deref()
+    }
+
+    /// The same to keep; `None` before its first event.
+    pub(super) fn shared_session(&self) -> Option<Arc<ChatSession>> {
+        self.session.clone()
     }
 
     /// The run of the active flow, and the number of effects it has produced.
@@ -60,7 +67,7 @@ impl SessionMachine {
 
     fn of_decision(&self, made: SessionDecision) -> Decision<Self> {
         let none = BTreeMap::new();
-        let before = self.session.as_ref().map(ChatSession::required_timers);
+        let before = self.session().map(ChatSession::required_timers);
         let before = before.as_ref().unwrap_or(&none);
         let after = made.after.required_timers();
         Decision {
@@ -75,12 +82,13 @@ impl SessionMachine {
             events: made.events,
             reply: SessionAnswer {
                 result: Ok(made.reply),
-                journal: made.journal,
+                journal: by_run(made.journal),
                 programs: ResumedPrograms::default(),
             },
             after: Self {
-                session: Some(made.after),
-                ..self.clone()
+                session: Some(Arc::new(made.after)),
+                id: self.id.clone(),
+                nobody: self.nobody.clone(),
             },
         }
     }
@@ -95,7 +103,7 @@ impl SessionMachine {
             children: Vec::new(),
             reply: SessionAnswer {
                 result: Err(refusal),
-                journal: Vec::new(),
+                journal: BTreeMap::new(),
                 programs: ResumedPrograms::default(),
             },
             after: self.clone(),
@@ -112,7 +120,7 @@ impl Machine for SessionMachine {
     type Undecided = SessionNeed;
     type Context<'a> = SessionContext<'a>;
     type Limits = ();
-    type Snapshot = Option<ChatSession>;
+    type Snapshot = Option<Arc<ChatSession>>;
 
     fn stream(&self) -> StreamId {
         StreamId::of_session(&self.id)
@@ -124,7 +132,7 @@ impl Machine for SessionMachine {
     }
 
     fn head(&self) -> Option<Seq> {
-        self.session.as_ref().map(ChatSession::head)
+        self.session().map(ChatSession::head)
     }
 
     fn is_ended(&self) -> bool {
@@ -133,14 +141,15 @@ impl Machine for SessionMachine {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.session.as_ref().map_or(256, ChatSession::memory_bytes)
+        self.session().map_or(256, ChatSession::memory_bytes)
     }
 
     fn evolve(&mut self, recorded: &Recorded<SessionEvent>) {
         match (&mut self.session, &recorded.event.body) {
-            (Some(session), _) => session.evolve(recorded),
+            (Some(session), _) => Arc::make_mut(session).evolve(recorded),
             (none, SessionEventBody::SessionStarted(start)) => {
-                *none = Some(ChatSession::started((**start).clone(), recorded.at));
+                let session = ChatSession::started((**start).clone(), recorded.at);
+                *none = Some(Arc::new(session));
             }
             // The first event of a session is its start.
             (None, _) => {}
@@ -168,13 +177,23 @@ impl Machine for SessionMachine {
     }
 
     fn required_timers(&self, (): &()) -> BTreeMap<SessionTimer, Timestamp> {
-        let session = self.session.as_ref();
+        let session = self.session();
         session
             .map(ChatSession::required_timers)
             .unwrap_or_default()
     }
 
-    fn snapshot(&self) -> &Option<ChatSession> {
+    fn snapshot(&self) -> &Option<Arc<ChatSession>> {
         &self.session
     }
+}
+
+/// The records of each run, in their order.
+fn by_run(records: Vec<(RunId, FlowRecord)>) -> BTreeMap<RunId, Arc<[FlowRecord]>> {
+    let mut runs: BTreeMap<RunId, Vec<FlowRecord>> = BTreeMap::new();
+    for (run, record) in records {
+        runs.entry(run).or_default().push(record);
+    }
+    let shared = runs.into_iter().map(|(run, records)| (run, records.into()));
+    shared.collect()
 }

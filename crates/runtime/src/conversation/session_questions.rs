@@ -9,17 +9,20 @@ use std::collections::BTreeMap;
 use tandem_engine::machine::Decision;
 use tandem_engine::session::ChatSession;
 use tandem_record::conversation::{
-    DraftOutcome, EscalationRecord, EscalationStatus, SessionEvent, SessionEventBody as Body,
+    ApprovalAsked, DraftOutcome, EscalationMode, EscalationRecord, EscalationStatus, SessionEvent,
+    SessionEventBody as Body,
 };
 use tandem_record::{InterruptId, QuestionBody, Recorded, StepId, StreamId, Timestamp};
 use tandem_store::InterruptRow;
 
 const APPROVAL: &str = "approval";
+const CLARIFICATION: &str = "clarification";
 const ACTIONS: [&str; 3] = ["accept", "reject", "edit-accept"];
 
 /// A question while it is open.
 #[derive(PartialEq)]
 struct OpenQuestion {
+    kind: &'static str,
     data: Value,
     approvers: Vec<String>,
     created_at: Timestamp,
@@ -57,6 +60,14 @@ pub(super) fn changed_rows(
     rows
 }
 
+/// Rows of all questions that are open.
+pub(super) fn open_rows(session: &ChatSession) -> Vec<InterruptRow> {
+    let open = open_questions(session);
+    open.iter()
+        .map(|(id, question)| row(session, id, question, None))
+        .collect()
+}
+
 fn open_questions(session: &ChatSession) -> BTreeMap<InterruptId, OpenQuestion> {
     let drafts = session.drafts().map(|(id, draft)| {
         let data = json!({
@@ -67,6 +78,7 @@ fn open_questions(session: &ChatSession) -> BTreeMap<InterruptId, OpenQuestion> 
             "actions": ACTIONS,
         });
         let question = OpenQuestion {
+            kind: APPROVAL,
             data,
             approvers: Vec::new(),
             created_at: draft.created_at,
@@ -80,24 +92,57 @@ fn open_questions(session: &ChatSession) -> BTreeMap<InterruptId, OpenQuestion> 
         let id = InterruptId::new(escalation.id.as_str());
         (id, question_of(escalation))
     });
-    drafts.chain(escalations).collect()
+    let consent = session.user_approval().and_then(|request| {
+        let ApprovalAsked::User {
+            question, deadline, ..
+        } = &request.asked
+        else {
+            return None;
+        };
+        let schema = json!({"type": "boolean"});
+        let question = OpenQuestion {
+            kind: CLARIFICATION,
+            data: json!({"questions": [{"id": "confirm", "question": question, "schema": schema}]}),
+            approvers: Vec::new(),
+            created_at: session.approval_asked_at().unwrap_or(session.started_at()),
+            deadline: Some(*deadline),
+            priority: 0,
+        };
+        Some((request.interrupt_id.clone(), question))
+    });
+    drafts.chain(escalations).chain(consent).collect()
+}
+
+/// What a question of the session shows while it is open.
+pub(super) fn shown_data(session: &ChatSession, id: &InterruptId) -> Option<Value> {
+    open_questions(session)
+        .remove(id)
+        .map(|question| question.data)
 }
 
 /// A flow that waits for an escalation asks the question itself.
 fn is_question_of_session(escalation: &EscalationRecord) -> bool {
-    escalation.is_open() && (escalation.flow_id.is_none() || escalation.detached)
+    // Nobody decides a takeover: it is handed back.
+    escalation.mode == EscalationMode::AsyncResolution
+        && escalation.is_open()
+        && (escalation.flow_id.is_none() || escalation.detached)
 }
 
-fn question_of(escalation: &EscalationRecord) -> OpenQuestion {
-    let data = json!({
+/// What is shown of an escalation that no flow waits for.
+pub(super) fn escalation_data(escalation: &EscalationRecord) -> Value {
+    json!({
         "artifactId": escalation.id,
         "artifactType": "escalation",
         "title": escalation.reason,
         "artifactData": {"metadata": escalation.metadata, "context": escalation.context},
         "actions": ACTIONS,
-    });
+    })
+}
+
+fn question_of(escalation: &EscalationRecord) -> OpenQuestion {
     OpenQuestion {
-        data,
+        kind: APPROVAL,
+        data: escalation_data(escalation),
         approvers: escalation.approvers.clone(),
         created_at: escalation.created_at,
         deadline: escalation.deadline,
@@ -118,6 +163,14 @@ fn closing(session: &ChatSession, id: &InterruptId, events: &[Recorded<SessionEv
                     DraftOutcome::Dropped => "cancelled",
                 };
                 let outcome = outcome.to_owned();
+                return Closing { outcome, by, at };
+            }
+            Body::ConfirmResolved { interrupt_id, .. } if interrupt_id == id => {
+                let outcome = "answered".to_owned();
+                return Closing { outcome, by, at };
+            }
+            Body::ConfirmTimedOut { interrupt_id, .. } if interrupt_id == id => {
+                let outcome = "timeout".to_owned();
                 return Closing { outcome, by, at };
             }
             _ => {}
@@ -164,7 +217,7 @@ fn row(
         step: StepId::new(id.as_str()),
         tenant: owner.tenant.clone(),
         workspace: owner.workspace.clone(),
-        kind: APPROVAL.to_owned(),
+        kind: question.kind.to_owned(),
         created_at: question.created_at,
         deadline: question.deadline,
         priority: question.priority,

@@ -1,6 +1,8 @@
 //! The rows that follow from a decision about a session: its listing, its escalations, the activity of its
 //! user, and the log of its agent.
 
+use super::bridges;
+use super::session_audit::decided_questions;
 use super::session_machine::SessionMachine;
 use super::session_questions;
 use crate::driven_machine::{ProjectedRows, Projection};
@@ -10,7 +12,7 @@ use tandem_record::conversation::{EscalationPriority, EscalationRecord, SessionE
 use tandem_store::{Commit, ConversationChange, EscalationRow, SessionRow};
 
 pub(super) fn project(
-    _: &Projection<'_>,
+    projection: &Projection<'_>,
     before: Option<&SessionMachine>,
     decision: &Decision<SessionMachine>,
     commit: &mut Commit,
@@ -21,7 +23,9 @@ pub(super) fn project(
     let before = before.and_then(SessionMachine::session);
     let rows = &mut commit.conversations;
     let row = session_row(after);
-    if before.map(session_row).as_ref() != Some(&row) {
+    // Most changes move this time.
+    let is_same_time = |before: &&ChatSession| before.last_active_at() == row.last_active_at;
+    if before.filter(is_same_time).map(session_row).as_ref() != Some(&row) {
         rows.push(ConversationChange::PutSession(row));
     }
     for escalation in after.escalations() {
@@ -31,6 +35,7 @@ pub(super) fn project(
             rows.push(ConversationChange::PutEscalation(row));
         }
     }
+    rows.extend(bridges::changed_rows(before, after, &decision.events));
     let is_message = |body: &Body| matches!(body, Body::MessageReceived { .. });
     let received = decision.events.iter().rev();
     let mut received = received.filter(|event| is_message(&event.event.body));
@@ -48,6 +53,12 @@ pub(super) fn project(
         });
     }
     let questions = session_questions::changed_rows(before, after, decision);
+    let decided = decided_questions(after, &decision.events).into_iter();
+    let of_session = decided.filter(|question| question.run.is_none());
+    let caller = projection.runtime.actor();
+    commit
+        .audit
+        .extend(of_session.map(|question| question.entry_of_session(after, &questions, caller)));
     let has_question_changes = !questions.is_empty();
     commit.interrupts.extend(questions);
     ProjectedRows {
@@ -56,7 +67,7 @@ pub(super) fn project(
     }
 }
 
-fn session_row(session: &ChatSession) -> SessionRow {
+pub(super) fn session_row(session: &ChatSession) -> SessionRow {
     let start = session.start();
     let view = session.view();
     SessionRow {
@@ -73,7 +84,10 @@ fn session_row(session: &ChatSession) -> SessionRow {
     }
 }
 
-fn escalation_row(session: &ChatSession, escalation: &EscalationRecord) -> EscalationRow {
+pub(super) fn escalation_row(
+    session: &ChatSession,
+    escalation: &EscalationRecord,
+) -> EscalationRow {
     let start = session.start();
     EscalationRow {
         escalation_id: escalation.id.clone(),

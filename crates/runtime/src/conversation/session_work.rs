@@ -1,23 +1,23 @@
 //! Performs the work that sessions request, and records how it ended.
 
 use super::agent_host::{AgentHost, CallContext, ChatModelRequest, SendError};
+use super::network::{LifeSign, LifeSignKind};
+use super::send_retry::pause_before_retry;
 use super::session_machine::SessionMachine;
 use crate::leases::LeasedEffect;
 use crate::machine_driver::MachineDriver;
 use crate::runtime::Runtime;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use tandem_engine::session::ChatSession;
 use tandem_record::conversation::{
-    CodeError, CodeOutcome, EscalationRecord, EscalationStatus, OpenEscalation, SendRequest,
-    SessionCommand, SessionWork, WorkOutcome,
+    AgentLevelEvent, AgentLevelEventBody, CodeError, CodeOutcome, EscalationRecord,
+    EscalationStatus, NoticeRequest, OpenEscalation, ScheduleCommand, SendRequest, SessionCommand,
+    SessionWork, WorkOutcome,
 };
-use tandem_record::{AgentId, EffectId};
+use tandem_record::{AgentId, Command, EffectId, MediaId, StreamId};
 use tandem_store::{EscalationFilter, Fault, ListingPage};
 
-/// Attempts to send a text before it is given up (Z-199).
-const MAX_SEND_ATTEMPTS: u32 = 8;
-/// Pause after the first failed attempt; it doubles with each further one.
-const SEND_RETRY_MS: u64 = 500;
 /// Escalations that `/escalations` is told of.
 const MAX_LISTED_ESCALATIONS: usize = 50;
 /// Functions that decide about a turn.
@@ -28,6 +28,8 @@ pub enum SessionOutcome {
     Done(WorkOutcome),
     /// The transport could not take the text now.
     SendAgain(SendError),
+    /// The transport took a part of the text; the next one follows.
+    SendNext(Option<String>),
 }
 
 impl Runtime {
@@ -48,6 +50,10 @@ impl Runtime {
         let context = self.call_context(session, &work.effect.id);
         let agents = &driver.settings.agents;
         let crash = &self.inner.crash;
+        if let SessionWork::Model { .. } | SessionWork::Tool { .. } = work.effect.kind {
+            let sign = LifeSign::to_user(session, LifeSignKind::Typing { active: true });
+            agents.show_life_sign(&context.agent, sign);
+        }
         let outcome = match &work.effect.kind {
             SessionWork::Continue => WorkOutcome::Continue,
             SessionWork::Code(call) => {
@@ -66,7 +72,11 @@ impl Runtime {
                 })
             }
             SessionWork::Tool { name, args } => {
+                let started = tokio::time::Instant::now();
                 let done = agents.call_tool(name, args, &context).await;
+                let seconds = started.elapsed().as_secs_f64();
+                let metrics = &self.inner.metrics.conversations;
+                metrics.tool_called(done.error.is_none(), seconds);
                 crash.reach("after_tool_call");
                 WorkOutcome::Tool(done)
             }
@@ -82,16 +92,39 @@ impl Runtime {
                     tools: tools.clone(),
                     streams: *streams,
                 };
-                let (stream, id) = (&work.stream, &work.effect.id);
-                let pieces = |piece: &str| self.inner.pieces.publish(stream, id, piece);
-                WorkOutcome::Model(agents.call_model(&request, &context, &pieces).await)
+                let writer = self.inner.pieces.open(&work.stream, &work.effect.id);
+                let text = Mutex::new(self.inner.config.redactor.stream());
+                let pieces = |piece: &str| {
+                    let clean = text.lock().push(piece);
+                    writer.publish(&clean);
+                };
+                let started = tokio::time::Instant::now();
+                let answer = agents.call_model(&request, &context, &pieces).await;
+                let seconds = started.elapsed().as_secs_f64();
+                let held_back = text.into_inner().finish();
+                if answer.is_ok() {
+                    writer.publish(&held_back);
+                }
+                let metrics = &self.inner.metrics.conversations;
+                metrics.model_called(purpose.as_str(), answer.is_ok(), seconds);
+                self.note_circuits(session, &**agents, &context).await?;
+                WorkOutcome::Model(answer)
             }
             SessionWork::Transcribe { media, timeout_ms } => {
-                let heard = agents.transcribe(media, *timeout_ms, &context).await;
+                let id = media["id"].as_str().map(MediaId::new);
+                let recording = match &id {
+                    Some(id) => self.read_media(session.id(), id).await?,
+                    None => None,
+                };
+                let heard = match recording {
+                    Some(recording) => agents.transcribe(&recording, *timeout_ms, &context).await,
+                    None => Err(failed("the recording is not stored".to_owned())),
+                };
+                self.note_circuits(session, &**agents, &context).await?;
                 WorkOutcome::Transcript(heard)
             }
             SessionWork::ListEscalations => {
-                let open = self.open_escalations(&context).await;
+                let open = self.open_escalations(session, &context.agent).await;
                 WorkOutcome::Escalations(open.map_err(|fault| failed(fault.to_string())))
             }
             SessionWork::StartWorkflow(start) => {
@@ -101,47 +134,73 @@ impl Runtime {
                 self.cancel_workflow(session, run_id).await?;
                 WorkOutcome::Reported
             }
-            // No node of a workflow starts flows.
-            SessionWork::ReportFlow(_) => WorkOutcome::Reported,
-            SessionWork::Send(request) => return Ok(self.send(&**agents, request, &context).await),
+            SessionWork::AnswerWorkflow(answer) => WorkOutcome::WorkflowAnswered {
+                interrupt: answer.interrupt_id.clone(),
+                error: self.answer_workflow(session, answer).await?,
+            },
+            // Recording it is telling the workflow.
+            SessionWork::ReportFlow(_) | SessionWork::ReportSchedule(_) => WorkOutcome::Reported,
+            SessionWork::ManageSchedule(call) => {
+                let Some(conversations) = self.conversations() else {
+                    let message = "this host has no agents";
+                    return Err(Fault::permanent("not_found", message));
+                };
+                let key = &work.effect.id;
+                let done = self.manage_schedule(conversations, session, key, call);
+                WorkOutcome::Schedule(done.await?)
+            }
+            SessionWork::Notify(request) => {
+                return Ok(self
+                    .notify(session, &**agents, request, &context, work)
+                    .await);
+            }
+            SessionWork::Send(request) => {
+                let may_be_repeated = work.past.leases > 0;
+                let sent = self.send(session, &**agents, request, &context, may_be_repeated);
+                return sent.await;
+            }
         };
         Ok(SessionOutcome::Done(self.without_secrets(outcome)))
     }
 
-    async fn send(
+    /// Records changes of the circuits of providers, where readers of the agent see them (Z-249).
+    pub(super) async fn note_circuits(
         &self,
+        session: &ChatSession,
         agents: &dyn AgentHost,
-        request: &SendRequest,
         context: &CallContext,
-    ) -> SessionOutcome {
-        self.inner.crash.reach("before_send");
-        let sent = agents.send(request, &context.key, context).await;
-        match sent {
-            Ok(id) => {
-                self.inner.crash.reach("after_send");
-                SessionOutcome::Done(WorkOutcome::Sent(Ok(id)))
-            }
-            Err(error) if error.is_transient && request.attempts + 1 < MAX_SEND_ATTEMPTS => {
-                SessionOutcome::SendAgain(error)
-            }
-            Err(error) => SessionOutcome::Done(WorkOutcome::Sent(Err(failed(error.message)))),
+    ) -> Result<(), Fault> {
+        for change in agents.circuit_changes(&context.key) {
+            self.inner.metrics.conversations.circuit_changed(change.to);
+            let event = AgentLevelEvent {
+                workspace: session.start().owner.workspace.clone(),
+                actor: None,
+                body: AgentLevelEventBody::CircuitChanged(change),
+            };
+            self.note_agent_event(&context.tenant, &context.agent, event)
+                .await?;
         }
+        Ok(())
     }
 
-    /// The first open escalations of an agent, newest first.
-    async fn open_escalations(&self, context: &CallContext) -> Result<Vec<OpenEscalation>, Fault> {
+    /// The first open escalations of an agent that somebody who talks in this session may see, newest first.
+    async fn open_escalations(
+        &self,
+        session: &ChatSession,
+        agent: &AgentId,
+    ) -> Result<Vec<OpenEscalation>, Fault> {
+        let owner = &session.start().owner;
         let filter = EscalationFilter {
+            workspace: owner.workspace.clone(),
             status: Some(EscalationStatus::Open),
-            agent: Some(context.agent.clone()),
+            agent: Some(agent.clone()),
             ..EscalationFilter::default()
         };
         let page = ListingPage {
             limit: MAX_LISTED_ESCALATIONS,
             after: None,
         };
-        let found = self
-            .store()
-            .list_escalations(&context.tenant, &filter, &page);
+        let found = self.store().list_escalations(&owner.tenant, &filter, &page);
         let rows = found.await?.map(|listing| listing.rows).unwrap_or_default();
         let open = rows.into_iter().map(|row| {
             let record: EscalationRecord = serde_json::from_str(&row.body).map_err(|error| {
@@ -165,11 +224,27 @@ impl Runtime {
         outcome: &SessionOutcome,
     ) -> Result<(), Fault> {
         let outcome = match (outcome, &work.effect.kind) {
+            (_, SessionWork::ReportFlow(report)) => {
+                let run = StreamId::of_run(&report.parent.run_id);
+                let command = Command::ReportFlow(report.clone());
+                return self
+                    .submit_effect_result(work, &self.inner.runs, &run, command)
+                    .await;
+            }
+            (_, SessionWork::ReportSchedule(report)) => {
+                let schedules = &driver.settings.schedules;
+                let to = StreamId::of_schedule(&report.schedule_id);
+                let command = ScheduleCommand::NoteOutcome(report.clone());
+                return self
+                    .submit_effect_result(work, schedules, &to, command)
+                    .await;
+            }
             (SessionOutcome::Done(outcome), _) => outcome.clone(),
-            (SessionOutcome::SendAgain(_), SessionWork::Send(request)) => {
-                let pause = SEND_RETRY_MS << request.attempts.min(10);
+            (SessionOutcome::SendAgain(error), SessionWork::Send(request)) => {
+                let (pause, attempts) =
+                    pause_before_retry(error, &work.effect.id, request.attempts);
                 let again = SessionWork::Send(SendRequest {
-                    attempts: request.attempts + 1,
+                    attempts,
                     ..request.clone()
                 });
                 let at = self.clock().now().plus_ms(pause);
@@ -177,14 +252,39 @@ impl Runtime {
                     .reschedule_effect::<SessionMachine>(work, again, at)
                     .await;
             }
-            (SessionOutcome::SendAgain(_), _) => return self.remove_outbox_entry(work).await,
+            (SessionOutcome::SendAgain(error), SessionWork::Notify(request)) => {
+                let (pause, attempts) =
+                    pause_before_retry(error, &work.effect.id, request.attempts);
+                let again = SessionWork::Notify(NoticeRequest {
+                    attempts,
+                    ..request.clone()
+                });
+                let at = self.clock().now().plus_ms(pause);
+                return self
+                    .reschedule_effect::<SessionMachine>(work, again, at)
+                    .await;
+            }
+            // What was taken is durable before the next part is sent: a crash repeats one part at most.
+            (SessionOutcome::SendNext(id), SessionWork::Send(request)) => {
+                let mut next = request.clone();
+                next.sent_parts.push(id.clone());
+                next.attempts = 0;
+                let (next, at) = (SessionWork::Send(next), self.clock().now());
+                return self
+                    .reschedule_effect::<SessionMachine>(work, next, at)
+                    .await;
+            }
+            (SessionOutcome::SendAgain(_) | SessionOutcome::SendNext(_), _) => {
+                return self.remove_outbox_entry(work).await;
+            }
         };
         let command = SessionCommand::FinishWork {
             effect: work.effect.id.clone(),
             outcome: Box::new(outcome),
         };
         self.submit_effect_result(work, driver, &work.stream, command)
-            .await
+            .await?;
+        self.check_driven_flows(driver).await
     }
 
     /// What a call for the session knows of it.
@@ -195,9 +295,11 @@ impl Runtime {
             agent: start.agent_id.clone(),
             session: Some(start.session_id.clone()),
             key: key.clone(),
-            data: session.turn_context(),
+            data: session.work_context(key),
             kv: session.all_keys(),
-            actor: session.acting_admin().cloned(),
+            messages: session.memory().cloned().collect(),
+            actor: session.work_actor(key).cloned(),
+            trace: Some(session.trace()),
             now: self.clock().now(),
         }
     }
@@ -235,13 +337,21 @@ impl Runtime {
             | WorkOutcome::Sent(Err(error))
             | WorkOutcome::Transcript(Err(error))
             | WorkOutcome::Workflow(Err(error))
+            | WorkOutcome::NoticeFailed(error)
+            | WorkOutcome::Schedule(Err(error))
             | WorkOutcome::Escalations(Err(error)) => {
                 self.redact_in_place(&mut error.message);
+            }
+            WorkOutcome::WorkflowAnswered { error, .. } => {
+                if let Some(error) = error {
+                    self.redact_in_place(&mut error.message);
+                }
             }
             // Of this host.
             WorkOutcome::Sent(Ok(_))
             | WorkOutcome::Workflow(Ok(_))
             | WorkOutcome::Escalations(Ok(_))
+            | WorkOutcome::Schedule(Ok(_))
             | WorkOutcome::Reported
             | WorkOutcome::Continue => {}
         }
@@ -270,7 +380,7 @@ fn unknown_outcome(tool: &str) -> CodeError {
     }
 }
 
-fn failed(message: String) -> CodeError {
+pub(super) fn failed(message: String) -> CodeError {
     CodeError {
         code: "failed".to_owned(),
         message,

@@ -3,10 +3,12 @@
 use super::agent_host::AgentHost;
 use super::programs::ProgramCache;
 use super::session_machine::SessionMachine;
+use super::strict_mode::StrictChecks;
 use crate::machine_driver::{MachineDriver, Machines};
 use std::sync::Arc;
 use tandem_engine::chat_user::AgentUser;
 use tandem_engine::flow_run::FlowRun;
+use tandem_engine::schedule::Schedule;
 
 /// Cached machines of each kind, and their memory.
 const CACHED: usize = 2_048;
@@ -15,9 +17,13 @@ const CACHED_BYTES: usize = 64 * 1024 * 1024;
 /// What sessions use.
 pub struct SessionSettings {
     pub(crate) agents: Arc<dyn AgentHost>,
-    pub(crate) programs: ProgramCache,
+    pub(crate) programs: Arc<ProgramCache>,
+    /// Flows of all agents are run again after every turn.
+    pub(crate) is_strict: bool,
+    pub(crate) strict_checks: StrictChecks,
     pub(crate) flow_runs: Arc<MachineDriver<FlowRun>>,
     pub(crate) users: Arc<MachineDriver<AgentUser>>,
+    pub(crate) schedules: Arc<MachineDriver<Schedule>>,
 }
 
 /// The conversations of a host.
@@ -25,22 +31,33 @@ pub struct SessionSettings {
 pub struct Conversations {
     pub(crate) sessions: Arc<MachineDriver<SessionMachine>>,
     pub(crate) users: Arc<MachineDriver<AgentUser>>,
+    pub(crate) schedules: Arc<MachineDriver<Schedule>>,
 }
 
 impl Conversations {
     /// `is_cold` keeps no program of a flow between turns, for tests.
     pub fn new(agents: Arc<dyn AgentHost>, is_cold: bool) -> Self {
+        Self::with_strictness(agents, is_cold, false)
+    }
+
+    /// `is_strict` runs the flows of all agents again after every turn, whatever their files say.
+    pub fn with_strictness(agents: Arc<dyn AgentHost>, is_cold: bool, is_strict: bool) -> Self {
         let flow_runs = MachineDriver::new(Arc::clone(&agents), CACHED, CACHED_BYTES);
         let users = MachineDriver::new((), CACHED, CACHED_BYTES);
+        let schedules = MachineDriver::new(Arc::clone(&agents), CACHED, CACHED_BYTES);
         let settings = SessionSettings {
             agents,
-            programs: ProgramCache::new(is_cold),
+            programs: Arc::new(ProgramCache::new(is_cold)),
+            is_strict,
+            strict_checks: StrictChecks::default(),
             flow_runs,
             users: Arc::clone(&users),
+            schedules: Arc::clone(&schedules),
         };
         Self {
             sessions: MachineDriver::new(settings, CACHED, CACHED_BYTES),
             users,
+            schedules,
         }
     }
 
@@ -48,6 +65,7 @@ impl Conversations {
     pub(crate) fn register(&self, machines: &mut Machines) {
         machines.register(Arc::clone(&self.sessions));
         machines.register(Arc::clone(&self.users));
+        machines.register(Arc::clone(&self.schedules));
         machines.register(Arc::clone(&self.sessions.settings.flow_runs));
     }
 

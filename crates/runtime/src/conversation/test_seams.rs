@@ -1,6 +1,7 @@
 //! What test seams of conversations keep in the store: texts the loopback transport took, calls of recording
 //! tools and of scripted models, and switches. Only hosts with `--test-seams` write it.
 
+use super::send_retry::HELD_SEND_RETRY_MS;
 use crate::runtime::Runtime;
 use tandem_record::AgentId;
 use tandem_store::{Fault, TestRecord, TestRecordQuery};
@@ -49,6 +50,12 @@ impl Runtime {
         };
         let records = self.store().test_records(&query).await?;
         Ok(records.into_iter().map(|(_, record)| record).collect())
+    }
+
+    /// Makes the texts due that the loopback transport held back. The test clock moves by their pause.
+    pub async fn release_held_texts(&self) -> Result<(), Fault> {
+        self.advance_clock(HELD_SEND_RETRY_MS).await?;
+        Ok(())
     }
 
     /// Sets a switch of a seam.

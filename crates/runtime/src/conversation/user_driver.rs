@@ -1,6 +1,5 @@
 //! The user of an agent as a machine of this runtime.
 
-use crate::audit_actions::AuditAction;
 use crate::codec;
 use crate::driven_machine::{DrivenMachine, ProjectedRows, Projection};
 use crate::fold_stream::FoldedStream;
@@ -12,8 +11,8 @@ use crate::worker_slots::internal_lane;
 use std::sync::Arc;
 use tandem_engine::chat_user::{AgentUser, KnownUser};
 use tandem_engine::machine::{Decision, Machine};
-use tandem_record::conversation::{ChatUserCommand, ChatUserReply, ListedChatUser};
-use tandem_record::{Actor, ChatUserId, Effect, OrderKey, StreamId, TenantId, TimerName};
+use tandem_record::conversation::{ChatUserCommand, ListedChatUser};
+use tandem_record::{ChatUserId, StreamId, TimerName};
 use tandem_store::{ChatUserRow, Commit, ConversationChange, Fault, Lane, NewEvent};
 
 fn user_of(stream: &StreamId) -> ChatUserId {
@@ -23,7 +22,6 @@ fn user_of(stream: &StreamId) -> ChatUserId {
 impl DrivenMachine for AgentUser {
     const STREAM_PREFIX: &'static str = "user:";
     const SNAPSHOT_FORMAT: u32 = 1;
-    const CHECKS_DISPATCH: bool = false;
 
     type Settings = ();
     type Outcome = ();
@@ -43,15 +41,6 @@ impl DrivenMachine for AgentUser {
         Ok(folded.machine.head().is_some().then_some(folded))
     }
 
-    async fn tenant_of(
-        runtime: &Runtime,
-        driver: &MachineDriver<Self>,
-        stream: &StreamId,
-    ) -> Result<Option<TenantId>, Fault> {
-        let folded = Self::load(runtime, driver, stream).await?;
-        Ok(folded.map(|folded| folded.machine.tenant().clone()))
-    }
-
     fn unstarted(stream: &StreamId) -> Option<Self> {
         Some(Self::new(user_of(stream)))
     }
@@ -64,18 +53,6 @@ impl DrivenMachine for AgentUser {
     ) -> Result<Decision<Self>, SubmitError> {
         let Ok(decision) = current.decide(command, &runtime.clock().now());
         Ok(decision)
-    }
-
-    fn abandon(&self, _: &Runtime, _: &Fault) -> Option<Decision<Self>> {
-        None
-    }
-
-    fn redact_reply(_: &Runtime, reply: ChatUserReply) -> ChatUserReply {
-        reply
-    }
-
-    fn audit_action(_: &ChatUserCommand, _: &Actor) -> Option<AuditAction> {
-        None
     }
 
     /// A user has no timers.
@@ -98,14 +75,6 @@ impl DrivenMachine for AgentUser {
 
     fn lane(&self, (): &()) -> Lane {
         internal_lane(self.tenant())
-    }
-
-    fn order_key(&self, (): &()) -> Option<OrderKey> {
-        None
-    }
-
-    fn refuse_dispatch(&self, _: &Effect<()>) -> Option<ChatUserCommand> {
-        None
     }
 
     async fn perform(
@@ -163,6 +132,4 @@ impl DrivenMachine for AgentUser {
         }
         ProjectedRows::default()
     }
-
-    fn announce(_: &Runtime, _: &Decision<Self>, _: bool) {}
 }

@@ -2,16 +2,20 @@
 //! ended.
 
 use super::agent_host::CallContext;
+use crate::decide::{AccessCheck, ProposedAnswer};
 use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
 use crate::submit::{CommandOutcome, IdempotencyRequest, NewRun, SubmitError};
 use std::sync::Arc;
+use tandem_engine::run::Refusal;
 use tandem_engine::session::ChatSession;
 use tandem_record::conversation::{
-    CodeError, SessionCommand, WaitingSession, WorkflowResult, WorkflowStart,
+    CodeError, SessionCommand, WaitingSession, WorkflowAnswer, WorkflowQuestion, WorkflowResult,
+    WorkflowStart,
 };
 use tandem_record::{
-    Command, Object, Partition, RunId, RunOptions, RunRequest, StreamId, Transport,
+    Command, DeciderSnapshot, DecisionAuthorization, Denial, Object, Partition, RunId, RunOptions,
+    RunRequest, StreamId, Transport,
 };
 use tandem_store::{Fault, IdempotencyKey, StoredResponse};
 
@@ -23,8 +27,8 @@ impl Runtime {
         start: &WorkflowStart,
         context: &CallContext,
     ) -> Result<Result<RunId, CodeError>, Fault> {
-        if start.surface_interrupts {
-            let message = "questions of a workflow cannot be put into the conversation";
+        if start.surface_interrupts && start.interrupt_id.is_none() {
+            let message = "questions of a workflow are shown only to a flow that waits for it";
             return Ok(Err(refused("unsupported", message)));
         }
         let inputs = match &start.input {
@@ -32,10 +36,18 @@ impl Runtime {
             Some(serde_json::Value::Object(inputs)) => inputs.clone(),
             Some(_) => return Ok(Err(refused("invalid_args", "the input is not an object"))),
         };
+        let levels_above = self.levels_above(session).await?;
+        let max_depth = self.limits().max_depth;
+        if levels_above as usize >= max_depth {
+            let message =
+                format!("workflows and flows start each other at most {max_depth} levels deep");
+            return Ok(Err(refused("subworkflow_depth_exceeded", &message)));
+        }
         let waiting = start.interrupt_id.clone().map(|interrupt_id| {
             Box::new(WaitingSession {
                 session_id: session.id().clone(),
                 interrupt_id,
+                surfaces_questions: start.surface_interrupts,
             })
         });
         let new = NewRun {
@@ -57,10 +69,11 @@ impl Runtime {
                 execution_model: None,
                 isolated_memory: false,
                 transport: Transport::Rest,
-                trace: None,
+                trace: context.trace.clone(),
                 memory: None,
                 forked_from: None,
                 forked_by: Vec::new(),
+                levels_above,
             },
             exclusive_scope: false,
         };
@@ -94,6 +107,16 @@ impl Runtime {
         }
     }
 
+    /// Levels of workflows above one that this session's flow starts.
+    async fn levels_above(&self, session: &ChatSession) -> Result<u32, Fault> {
+        let Some(parent) = session.flow().and_then(|flow| flow.parent()) else {
+            return Ok(0);
+        };
+        let stream = StreamId::of_run(&parent.run_id);
+        let run = self.read_machine(&self.inner.runs, &stream).await?;
+        Ok(run.map_or(0, |run| run.request().depth().saturating_add(1)))
+    }
+
     /// Cancels a run that nobody waits for any more. One that has ended stays as it is.
     pub(super) async fn cancel_workflow(
         &self,
@@ -119,14 +142,77 @@ impl Runtime {
         to: &WaitingSession,
         result: &WorkflowResult,
     ) -> Result<(), Fault> {
-        let Some(conversations) = self.conversations() else {
-            return self.remove_outbox_entry(work).await;
-        };
-        let stream = StreamId::of_session(&to.session_id);
         let command = SessionCommand::WorkflowFinished {
             interrupt: to.interrupt_id.clone(),
             result: Box::new(result.clone()),
         };
+        self.submit_for_workflow(work, to, command).await
+    }
+
+    /// Shows a conversation a question of a workflow, while it is open.
+    pub(crate) async fn ask_session(
+        &self,
+        work: &LeasedEffect,
+        to: &WaitingSession,
+        question: &WorkflowQuestion,
+    ) -> Result<(), Fault> {
+        let run = self.read_machine(&self.inner.runs, &work.stream).await?;
+        let id = &question.interrupt_id;
+        if run.is_none_or(|run| !run.surfaced_questions().contains_key(id)) {
+            return self.remove_outbox_entry(work).await;
+        }
+        let command = SessionCommand::WorkflowAsked {
+            interrupt: to.interrupt_id.clone(),
+            question: Box::new(question.clone()),
+        };
+        self.submit_for_workflow(work, to, command).await
+    }
+
+    /// Answers a question of a workflow as it was answered in a conversation. Why the workflow did not take it; one
+    /// that was answered elsewhere meanwhile needs no answer.
+    pub(super) async fn answer_workflow(
+        &self,
+        session: &ChatSession,
+        answer: &WorkflowAnswer,
+    ) -> Result<Option<CodeError>, Fault> {
+        let caller = Partition::from(&session.start().owner);
+        for by in &answer.by {
+            let proposal = ProposedAnswer {
+                node: answer.node_id.clone(),
+                interrupt: Some(answer.interrupt_id.clone()),
+                value: answer.value.clone(),
+                digest: None,
+                by: Some(by.clone()),
+            };
+            // Whom the conversation asked was decided when it was shown: never one that only some may decide.
+            let check: AccessCheck = Arc::new(|policy, _| match policy.requires_identity() {
+                false => DecisionAuthorization::Granted(DeciderSnapshot::default()),
+                true => DecisionAuthorization::Denied(Denial::NotEligible),
+            });
+            let decided = self.decide(&caller, &answer.run_id, proposal, check, None);
+            match Box::pin(decided).await {
+                Ok(_) => {}
+                Err(SubmitError::Fault(fault)) => return Err(fault),
+                Err(SubmitError::Refused(Refusal::AlreadyResolved(_)) | SubmitError::NotFound) => {
+                    return Ok(None);
+                }
+                Err(refusal) => return Ok(Some(refused("refused", &refusal.to_string()))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Submits what a workflow has to tell a conversation. Its outbox entry is removed in the same commit.
+    pub(crate) async fn submit_for_workflow(
+        &self,
+        work: &LeasedEffect,
+        to: &WaitingSession,
+        command: SessionCommand,
+    ) -> Result<(), Fault> {
+        let Some(conversations) = self.conversations() else {
+            return self.remove_outbox_entry(work).await;
+        };
+        let stream = StreamId::of_session(&to.session_id);
         self.submit_effect_result(work, &conversations.sessions, &stream, command)
             .await
     }

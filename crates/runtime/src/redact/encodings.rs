@@ -18,13 +18,32 @@ const UNESCAPED: [Option<&str>; 6] = [
     None,
 ];
 /// How `"` and `'` are written in HTML; `&`, `<` and `>` have one common form each.
-const HTML_QUOTES: [(&str, &str); 6] = [
+const HTML_QUOTES: [(&str, &str); 8] = [
     ("\"", "'"),
     ("&quot;", "'"),
     ("&quot;", "&#39;"),
+    ("&quot;", "&#039;"),
+    ("&#034;", "&#039;"),
     ("&quot;", "&#x27;"),
     ("&quot;", "&apos;"),
     ("&#34;", "&#39;"),
+];
+
+/// Which characters of an HTML text are written as references, by who encodes: those with a meaning, these and
+/// everything outside of ASCII, everything but letters and digits, everything.
+const HTML_REFERENCED: [fn(char) -> bool; 4] = [
+    |c| "&<>\"'".contains(c),
+    |c| "&<>\"'".contains(c) || !c.is_ascii(),
+    |c| !c.is_ascii_alphanumeric(),
+    |_| true,
+];
+/// How a reference to a character is written.
+const HTML_REFERENCES: [fn(u32) -> String; 5] = [
+    |code| format!("&#{code};"),
+    |code| format!("&#{code:03};"),
+    |code| format!("&#x{code:x};"),
+    |code| format!("&#x{code:X};"),
+    |code| format!("&#X{code:X};"),
 ];
 
 /// As a string within JSON that is itself a text.
@@ -58,6 +77,9 @@ pub(super) fn all(secret: &str) -> BTreeSet<String> {
         .collect();
     forms.extend(plus.iter().map(|form| form.replace("%20", "+")));
     forms.extend(HTML_QUOTES.map(|(double, single)| html(secret, double, single)));
+    for is_referenced in HTML_REFERENCED {
+        forms.extend(HTML_REFERENCES.map(|write| html_references(secret, is_referenced, write)));
+    }
     for offset in 0..3 {
         let standard = base64(secret.as_bytes(), offset);
         forms.insert(standard.replace('+', "-").replace('/', "_"));
@@ -117,6 +139,18 @@ fn html(secret: &str, double: &str, single: &str) -> String {
         .replace('>', "&gt;")
         .replace('\'', single)
         .replace('"', double)
+}
+
+fn html_references(
+    secret: &str,
+    is_referenced: fn(char) -> bool,
+    write: fn(u32) -> String,
+) -> String {
+    let character = |c: char| match is_referenced(c) {
+        true => write(u32::from(c)),
+        false => c.to_string(),
+    };
+    secret.chars().map(character).collect()
 }
 
 /// The characters that depend on the secret alone when it begins `offset` bytes after a group of three.

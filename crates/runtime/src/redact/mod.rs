@@ -16,6 +16,7 @@ mod finder;
 mod known;
 mod shapes;
 mod split;
+mod stream;
 mod texts;
 
 #[cfg(test)]
@@ -45,6 +46,9 @@ pub struct Redactor {
     owners: Vec<usize>,
     /// Finds these forms. `None` when no secret is configured.
     forms: Option<AhoCorasick>,
+    /// The forms in order, to find those that begin like a text.
+    sorted_forms: Vec<String>,
+    longest_form: usize,
     /// Tells whether both ends of a secret are there, which it needs, in one piece or in several.
     ends: Option<split::Ends>,
     /// Parts that every secret contains: literals of the shapes, then the beginnings of the forms.
@@ -124,8 +128,14 @@ impl Redactor {
             },
         });
         let numeric = |form: &String| form.bytes().all(|b| b"0123456789.-+eE".contains(&b));
+        let configured = configured.collect();
+        let longest_form = forms.iter().map(String::len).max().unwrap_or(0);
+        let mut sorted_forms = forms.clone();
+        sorted_forms.sort_unstable();
         Self {
-            configured: configured.collect(),
+            configured,
+            sorted_forms,
+            longest_form,
             numeric: splittable.iter().any(numeric),
             signs: Finder::new(&signs),
             hides_form,

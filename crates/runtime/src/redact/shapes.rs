@@ -74,6 +74,18 @@ static FINDER: LazyLock<Finder> = LazyLock::new(|| Finder::new(&literals().colle
 pub(super) fn redact(text: &str) -> Option<String> {
     let mut clean = String::new();
     let mut copied = 0;
+    for range in find(text) {
+        clean.push_str(&text[copied..range.start]);
+        clean.push_str(MARK);
+        copied = range.end;
+    }
+    (copied > 0).then(|| clean + &text[copied..])
+}
+
+/// Where the credentials are, in order.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    let mut copied = 0;
     let mut from = 0;
     let mut matcher = Matcher::default();
     while let Some(found) = FINDER.find(text, from) {
@@ -86,15 +98,99 @@ pub(super) fn redact(text: &str) -> Option<String> {
             .flatten();
         match credential {
             Some(range) => {
-                clean.push_str(&text[copied..range.start]);
-                clean.push_str(MARK);
                 copied = range.end;
                 from = range.end;
+                all.push(range);
             }
             None => from = found.start() + 1,
         }
     }
-    (copied > 0).then(|| clean + &text[copied..])
+    all
+}
+
+/// Where the first credential begins that what follows the text may complete or lengthen.
+pub(super) fn unfinished(text: &str) -> Option<usize> {
+    let text = text.as_bytes();
+    let ends = Ends::of(text);
+    let mut letters = (0..text.len()).filter(|at| b"sAxgteBb".contains(&text[*at]));
+    letters.find(|at| starts_word(text, *at) && ends.may_continue(text, *at))
+}
+
+/// Where the sequences begin that reach the end of a text.
+struct Ends {
+    of_class: [usize; SHAPES.len()],
+    token68: usize,
+    /// Of parts of a token and dots.
+    dotted: usize,
+    /// The last three dots, the last one first.
+    dots: [Option<usize>; 3],
+}
+
+impl Ends {
+    fn of(text: &[u8]) -> Self {
+        let start = |class: &dyn Fn(u8) -> bool| {
+            let before = text.iter().rposition(|byte| !class(*byte));
+            before.map_or(0, |at| at + 1)
+        };
+        let class = |(_, rest): (&str, Rest)| match rest {
+            Rest::Run(class, _) => start(&class),
+            Rest::JsonWebToken | Rest::Bearer => text.len(),
+        };
+        let dotted = start(&|byte| is_url_safe(byte) || byte == b'.');
+        let mut found = (dotted..text.len()).rev().filter(|at| text[*at] == b'.');
+        Self {
+            of_class: SHAPES.map(class),
+            token68: start(&is_token68),
+            dotted,
+            dots: [(); 3].map(|()| found.next()),
+        }
+    }
+
+    /// Whether a credential that begins here is cut off by the end of the text.
+    fn may_continue(&self, text: &[u8], at: usize) -> bool {
+        SHAPES.iter().enumerate().any(|(shape, (literal, rest))| {
+            let begins = at + rest.letters_before();
+            if rest.letters_before() > 0 && !text[at].eq_ignore_ascii_case(&b'b') {
+                return false;
+            }
+            let Some(tail) = text.get(begins..) else {
+                return false;
+            };
+            if tail.len() < literal.len() {
+                return literal.as_bytes().starts_with(tail);
+            }
+            if !tail.starts_with(literal.as_bytes()) {
+                return false;
+            }
+            let after = begins + literal.len();
+            match rest {
+                Rest::Run(..) => after >= self.of_class[shape],
+                Rest::JsonWebToken => self.token_continues(after),
+                Rest::Bearer => {
+                    let gap = text[after..].iter().take(MAX_GAP);
+                    let gap = gap.take_while(|byte| byte.is_ascii_whitespace()).count();
+                    let token = after + gap;
+                    token == text.len() || (gap > 0 && token >= self.token68)
+                }
+            }
+        })
+    }
+
+    fn token_continues(&self, header: usize) -> bool {
+        let dots = self.dots.map(|dot| dot.filter(|dot| *dot >= header));
+        header >= self.dotted
+            && match dots {
+                [None, ..] => true,
+                [Some(first), None, _] => first - header >= 8,
+                [Some(second), Some(first), None] => first - header >= 8 && second - first > 8,
+                [_, _, Some(_)] => false,
+            }
+    }
+}
+
+/// Whether a credential of any shape may go on with this character.
+pub(super) fn may_hold(sign: char) -> bool {
+    u8::try_from(sign).is_ok_and(is_token68)
 }
 
 /// Caches the result of a search for the end of a token, so that many beginnings in one sequence of

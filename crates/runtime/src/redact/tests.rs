@@ -1,5 +1,6 @@
 mod encodings;
 mod fuzz;
+mod streams;
 
 use super::*;
 use serde_json::json;

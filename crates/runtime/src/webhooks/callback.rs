@@ -23,8 +23,9 @@
 //! - It waits in the lane of its tenant and target like other deliveries, so that one target that hangs
 //!   leaves the others theirs (`slots.rs`).
 
-use super::health::{MAX_ATTEMPTS, with_jitter};
+use super::health::MAX_ATTEMPTS;
 use super::sender::Announcement;
+use crate::jitter::with_jitter;
 use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
 use tandem_engine::run::Run;

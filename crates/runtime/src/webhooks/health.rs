@@ -8,7 +8,7 @@
 //! A success closes the circuit. A hundred failures within seven days end the subscription. One
 //! delivery that fails while others succeed has the same pauses.
 
-use sha2::{Digest as _, Sha256};
+use crate::jitter::with_jitter;
 use tandem_record::{Timestamp, WebhookHealth, WebhookId};
 
 const OPENS_AFTER: u32 = 4;
@@ -20,9 +20,6 @@ const FAILS_AFTER: u32 = 100;
 pub(super) const MAX_ATTEMPTS: u32 = 24;
 /// Age after which a delivery is given up.
 pub(super) const MAX_AGE_MS: u64 = 3 * 86_400_000;
-/// Pauses grow by up to a fifth, so that subscriptions that failed together are not retried
-/// together.
-const JITTER_DIVISOR: u64 = 5;
 
 /// Status of a subscription as shown to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,12 +91,6 @@ pub(super) fn pause_ms(nth: u32, webhook: &WebhookId, salt: u64) -> u64 {
         OPENS_AFTER.. => OPEN_MS,
     };
     with_jitter(base, &format!("{webhook}:{salt}"))
-}
-
-/// A pause, extended by up to a fifth.
-pub(super) fn with_jitter(base: u64, salt: &str) -> u64 {
-    let roll = Sha256::digest(salt)[0];
-    base + base * u64::from(roll) / 255 / JITTER_DIVISOR
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl LeasedEntry {
             lease: self.lease.clone(),
         });
         match self.runtime.store().commit(commit).await {
-            Ok(()) => Ok(true),
+            Ok(_) => Ok(true),
             Err(Error::Conflict(_)) => Ok(false),
             Err(Error::Fault(fault)) => Err(fault),
         }

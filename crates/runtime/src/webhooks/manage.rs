@@ -234,7 +234,7 @@ impl Runtime {
             .subscriptions
             .invalidate(&webhook.tenant);
         match result {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(Error::Conflict(Conflict::KeyUsed)) => Err(WebhookError::IdempotencyKeyUsed),
             Err(Error::Conflict(_)) => Err(changed_meanwhile(webhook)),
             Err(Error::Fault(fault)) => Err(fault.into()),

@@ -48,7 +48,6 @@ impl Transport {
 impl DrivenMachine for Mailbox {
     const STREAM_PREFIX: &'static str = "box:";
     const SNAPSHOT_FORMAT: u32 = 1;
-    const CHECKS_DISPATCH: bool = true;
 
     type Settings = Arc<Transport>;
     type Outcome = bool;
@@ -133,6 +132,10 @@ impl DrivenMachine for Mailbox {
 
     fn order_key(&self, _: &Send) -> Option<OrderKey> {
         Some(OrderKey::new(format!("mail:{}", self.name)))
+    }
+
+    fn checks_dispatch(_: &Self::EffectKind) -> bool {
+        true
     }
 
     fn refuse_dispatch(&self, effect: &Effect<Send>) -> Option<MailCommand> {

@@ -41,8 +41,11 @@ declare module 'tandem' {
     startedAt: string;
     lastActiveAt: string;
     endedAt: string | null;
+    /** The text under the session key `summary`. */
     summary: string | null;
     messageCount: number;
+    /** The user's last sessions that ended with a summary, the oldest first: as many as `maxEpisodicMemory` says. */
+    earlier: Array<{ id: string; startedAt: string; endedAt: string; summary: string }>;
     metadata?: Record<string, unknown>;
     readonly kv: SessionKv;
     /** Alias of `kv`. */
@@ -89,6 +92,21 @@ declare module 'tandem' {
 
   // --- contexts
 
+  /** The schedule that began a turn. */
+  export interface ScheduleContext {
+    scheduleId: string;
+    triggerType: 'cron' | 'once';
+    scheduledFor: string;
+    /** Raised each time another process took the run over. */
+    runAttempt: number;
+    flowId: string;
+    campaignId?: string;
+    segmentId?: string;
+    /** In turns of a campaign. */
+    recipientUserExternalId?: string;
+    metadata?: Record<string, any>;
+  }
+
   export interface CommonContext {
     readonly agentId: string;
     readonly user: User;
@@ -104,7 +122,8 @@ declare module 'tandem' {
     readonly turnId: string;
     readonly trigger?: string;
     readonly state?: any;
-    readonly schedule?: Record<string, any>;
+    /** Why the turn began, in scheduled turns. */
+    readonly schedule?: ScheduleContext;
     /** Only for handlers of commands with `access: 'admin'`. */
     readonly actor?: Actor;
     readonly idempotencyKey?: string;
@@ -232,6 +251,38 @@ declare module 'tandem' {
     processBeforeForward?: (input: AdminProxyInput, ctx: HookContext) => Promise<AdminProxyDecision>;
   }
 
+  /** What starting a bridge returns. */
+  export interface ProxyStarted {
+    proxyId: string;
+    /** The target that is used: a fallback while the named one is closed. */
+    target: string;
+    mode: 'mirror' | 'shadow';
+    startedAt: string;
+    /** The bridge whose place it took. */
+    replaced?: string;
+  }
+
+  /** What a wait for input returns. `outcome` says which of the fields are there. */
+  export interface ProxyWaitResult {
+    outcome: 'admin_input' | 'timed_out' | 'stopped';
+    proxyId: string;
+    target?: string;
+    inputId?: string;
+    /** What the admin wrote. */
+    text?: string;
+    forwarded?: boolean;
+    /** What the user got. */
+    forwardedText?: string;
+    /** The filter stopped the bridge. */
+    ended?: boolean;
+    reason?: string;
+    actor?: { id: string; role?: string | null; channel: string };
+    at?: string;
+    timedOut?: boolean;
+    behavior?: 'continue' | 'end_proxy' | 'fallback_escalation';
+    escalationId?: string;
+  }
+
   export type FlowEffect =
     | { type: 'say'; text: string }
     | { type: 'ask'; key: string; text: string; reminders?: Reminder[] }
@@ -259,8 +310,9 @@ declare module 'tandem' {
     confirm(options: ConfirmOptions): Yieldable<any>;
     escalate(options: EscalateOptions): Yieldable<{ escalationId: string; mode: string; status: string; createdAt: string }>;
     wait(options: WaitOptions): Yieldable<WaitResult>;
-    proxyToAdmin(options: ProxyStartOptions | { stop: true; reason?: string }): Yieldable<any>;
-    waitForAdminInput(options?: ProxyWaitOptions): Yieldable<any>;
+    proxyToAdmin(options: ProxyStartOptions): Yieldable<ProxyStarted>;
+    proxyToAdmin(options: { stop: true; reason?: string }): Yieldable<{ stopped: boolean; proxyId?: string }>;
+    waitForAdminInput(options?: ProxyWaitOptions): Yieldable<ProxyWaitResult>;
     runWorkflow(workflowId: string | { workflowId: string; input?: unknown }, input?: unknown, options?: { wait?: boolean; timeoutSeconds?: number; cancelOnTimeout?: boolean }): Yieldable<{ runId: string; status: string; output?: any; error?: any }>;
   }
 
@@ -269,7 +321,9 @@ declare module 'tandem' {
   /** The effect was not performed. */
   export interface FlowEffectError extends Error {
     name: 'FlowEffectError';
-    code: 'bad_effect' | 'escalation_open' | 'nothing_to_wait_for' | 'hitl_active' | 'proxy_active' | 'no_proxy' | 'unknown_target' | string;
+    code: 'bad_effect' | 'escalation_open' | 'nothing_to_wait_for' | 'hitl_active' | 'proxy_active' | 'no_proxy' | 'unknown_target' | 'target_is_user' | string;
+    /** The active bridge, with `proxy_active`. */
+    proxyId?: string;
     problems?: string[];
   }
 
@@ -285,265 +339,8 @@ declare module 'tandem' {
     name: 'InterruptTimeout';
     code: 'timed_out';
   }
-
-  // --- definitions
-
-  export type FlowReturn = void | { reason?: string };
-  export type FlowDefinition<Input = any> = (ctx: FlowContext<Input>) => AsyncGenerator<FlowEffect, FlowReturn, any>;
-
-  export interface FlowRegistration<Input = any> {
-    run: FlowDefinition<Input>;
-    description?: string;
-    inputSchema?: Schema;
-    asTool?: boolean | { alias?: string };
-  }
-
-  export interface ToolDefinition<Args = any, Result = any> {
-    name?: string;
-    description?: string;
-    parameters?: Schema;
-    kind?: 'record' | 'http';
-    url?: string;
-    returns?: unknown;
-    failTimes?: number;
-    /** `false`: never called again when its outcome is unknown. */
-    idempotent?: boolean;
-    /** Somebody has to approve the model's call; a function of the arguments may decide. */
-    approval?: 'user' | 'admin' | ((args: Args) => unknown);
-    /** Before every attempt. A returned object replaces the arguments; an error keeps the tool from being called. */
-    before?: (args: Args, ctx: AgentContext) => unknown;
-    handler?: (args: Args, ctx: AgentContext) => Result | Promise<Result>;
-    /** After the tool. A returned value replaces the result. */
-    after?: (result: Result, ctx: AgentContext) => unknown;
-  }
-
-  export interface CommandDefinition<Args = any> {
-    description?: string;
-    access?: 'public' | 'admin';
-    args?: Schema;
-    handler?: (ctx: AgentContext, args: Args) => unknown;
-    /** The flow that the command starts. */
-    flow?: string;
-  }
-
-  export type BeforeLLMDecision =
-    | void
-    | { action: 'continue' }
-    | { action: 'skip_llm'; draftReply?: string; structured?: unknown; reason?: string }
-    | { action: 'route_flow'; flowId: string; input?: unknown; reason?: string }
-    | { action: 'end'; reason?: string };
-
-  export type BeforeResponseDecision =
-    | void
-    | { action: 'continue' }
-    | { action: 'cancel'; reason?: string }
-    | { action: 'replace'; reply: string; modality?: 'text' | 'voice'; structured?: unknown; reason?: string };
-
-  export interface BeforeLLMInput {
-    requestId: string;
-    turnId: string;
-    trigger: 'inbound' | 'scheduled' | 'queue_replay';
-    text: string;
-    inbound?: InboundMessage;
-    activeFlow?: { flowId: string; pausedOn: string | null };
-    hitlState: string;
-    schedule?: Record<string, any>;
-  }
-
-  export interface BeforeResponseInput {
-    requestId: string;
-    turnId: string;
-    candidate: { text: string; modality: 'text' | 'voice'; structured?: any; index: number; origin: string };
-    source: 'classic' | 'flow' | 'short_circuit' | 'scheduled';
-    flowId?: string;
-    hitlState: string;
-    escalationId?: string;
-    schedule?: Record<string, any>;
-  }
-
-  export interface ResponseMeta {
-    source: 'classic' | 'flow' | 'short_circuit' | 'scheduled';
-    flowId?: string;
-    policy?: { beforeLLMAction?: string; beforeResponseAction?: string };
-    hitlState?: string;
-    escalationId?: string;
-    [field: string]: any;
-  }
-
-  // --- the agent
-
-  export type ModelConfig =
-    | { provider: 'scripted'; script: string | ModelScript }
-    | { provider: string; model?: string; baseUrl?: string; apiKeyEnv?: string; temperature?: number; maxTokens?: number };
-
-  /** A call takes the first answer that matches and is not used up. */
-  export interface ModelScript {
-    answers: ScriptedAnswer[];
-    otherwise?: ScriptedAnswer;
-  }
-
-  export interface ScriptedAnswer {
-    /** `contains`: one of these is in the user's text. `afterTool`: the call hands back the result of this tool. */
-    when?: { purpose?: 'chat' | 'router' | 'extract'; contains?: string | string[]; afterTool?: string };
-    /** After a tool, `{{ result }}` and `{{ result.field }}` are replaced by what it answered. */
-    text?: string;
-    structured?: unknown;
-    toolCalls?: Array<{ name: string; args?: Record<string, unknown> }>;
-    fail?: string;
-    /** 1 unless given; 0 means without limit. */
-    times?: number;
-    delayMs?: number;
-  }
-
-  export type FlowRouter =
-    | { mode: 'detector'; prompt: string; outputSchema?: Schema; minConfidence?: number; fallback?: 'classic' | string }
-    | { mode: 'schema_flow'; field: string; fallback?: 'classic' | string };
-
-  export interface OpeningHours {
-    timezone?: string;
-    week?: Record<string, Array<[string, string]>>;
-    holidays?: string[];
-  }
-
-  export interface HitlConfig {
-    confirmDefaults?: {
-      timeoutSeconds?: number;
-      positiveKeywords?: string[];
-      negativeKeywords?: string[];
-      unrecognized?: 'reprompt' | 'decline';
-      maxReprompts?: number;
-      timeoutBehavior?: 'decline' | 'end_flow' | 'throw';
-    };
-    escalationDefaults?: {
-      timeoutSeconds?: number;
-      fallbackMode?: 'classic' | 'end_flow' | 'retry';
-      autoAckText?: string;
-      claimStopsTimeout?: boolean;
-      outsideHoursText?: string;
-      countOpenHoursOnly?: boolean;
-    };
-    /** What a message does while the flow waits for a person. */
-    asyncPendingPolicy?: { behavior?: 'noop' | 'ack' | 'queue'; ackText?: string; ackMinIntervalSeconds?: number; maxQueued?: number };
-    targets?: Record<string, { transport: string; address: string; label?: string; allowedActors?: string[]; fallbackTarget?: string; hours?: OpeningHours }>;
-    takeover?: {
-      adapter?: 'api' | string;
-      allowedCommands?: string[];
-      maxSeconds?: number;
-      repromptOnHandback?: boolean;
-      onExternalReply?: boolean;
-      idleHandbackSeconds?: number;
-    };
-    humanKeyword?: string | string[];
-    humanMode?: 'async_resolution' | 'live_takeover';
-    offerHuman?: boolean;
-    userCancelKeywords?: string[];
-    /** What an escalation tells whoever decides. */
-    escalationContext?: { messages?: number; profile?: boolean; answers?: boolean };
-  }
-
-  /** Who may act for the desk: API keys, data, or code. Without it every such action is denied. */
-  export type AdminAuth =
-    | { builtin: 'keys'; roles?: Record<string, string[]> }
-    | {
-        tokens?: Array<{ hash: string; actorId: string; role?: string }>;
-        chat?: Array<{ transport: string; address: string; actorId: string; role?: string }>;
-        roles?: Record<string, string[]>;
-      }
-    | {
-        resolveActor(signals: { inbound?: InboundMessage; request?: { headers: Record<string, string> } }): Actor | null | Promise<Actor | null>;
-        can(action: string, actor: Actor, session: Record<string, any>): boolean | Promise<boolean>;
-      };
-
-  export interface ScheduleDefinition {
-    flowId: string;
-    trigger: { type: 'cron'; expr: string } | { type: 'once'; runAt: string };
-    target: Record<string, unknown>;
-    [field: string]: unknown;
-  }
-
-  export interface AgentConfig {
-    /** A template with `user`, `session`, `state` and what `context` returns, or a function. */
-    prompt: string | ((ctx: AgentContext) => string | Promise<string>);
-    context?: (ctx: AgentContext) => Record<string, unknown> | Promise<Record<string, unknown>>;
-    model?: ModelConfig;
-    /** Reads answers to confirmations with a schema. */
-    extractionModel?: ModelConfig;
-    outputSchema?: Schema;
-    language?: 'auto' | 'de' | 'en' | 'es' | 'fr' | 'hi' | 'id' | 'it' | 'ja' | 'ko' | 'nl' | 'pl' | 'pt' | 'ru' | 'uk' | 'vi' | 'zh' | string;
-    modality?: 'text' | 'voice' | 'auto';
-    tools?: ToolDefinition[];
-    /** By name; `false` removes a built-in one. */
-    commands?: Record<string, CommandDefinition | false>;
-    beforeLLM?: (input: BeforeLLMInput, ctx: AgentContext) => BeforeLLMDecision | Promise<BeforeLLMDecision>;
-    beforeResponse?: (input: BeforeResponseInput, ctx: AgentContext) => BeforeResponseDecision | Promise<BeforeResponseDecision>;
-    onResponse?: (structured: any, ctx: AgentContext, meta?: ResponseMeta) => unknown;
-    hooks?: { onError?: 'continue' | 'cancel' | { beforeLLM?: 'continue' | 'cancel'; beforeResponse?: 'continue' | 'cancel' } };
-    /** Besides those in `flows/`. */
-    flows?: Record<string, FlowDefinition | FlowRegistration>;
-    /** Users may start flows with `/flow ID`. */
-    flowCommand?: boolean;
-    flowRouter?: FlowRouter;
-    hitl?: HitlConfig;
-    adminAuth?: AdminAuth;
-    schedules?: Record<string, ScheduleDefinition>;
-    scheduler?: { timezone?: string; [field: string]: unknown };
-    /** The only user who is served. */
-    singleUser?: string;
-    welcomeMessage?: string;
-    fallbackReply?: string;
-    rateLimitMessage?: string;
-    overloadMessage?: string;
-    maxToolIterations?: number;
-    maxWorkingMemory?: number;
-    maxEpisodicMemory?: number;
-    sessionIdleTimeoutMinutes?: number;
-    rateLimitPerUserPerMinute?: number;
-    maxInboundConcurrency?: number;
-    llmTimeoutMs?: number;
-    toolTimeoutMs?: number;
-    sttTimeoutMs?: number;
-    ttsTimeoutMs?: number;
-    hookTimeoutMs?: number;
-    maxIdempotentRetries?: number;
-    retryBaseDelayMs?: number;
-    retryJitterMs?: number;
-    maxRecursionSteps?: number;
-    flowLimits?: { maxEffectsPerTurn?: number; maxHandoffsPerTurn?: number; maxJournalRecords?: number };
-    ttsVoice?: string;
-    /** `streaming`: readers see an answer while the model writes it. */
-    finalizationStrategy?: 'buffered' | 'streaming';
-    transports?: {
-      /** Opens the agent to visitors without a key, at `/chat/{agentId}`. */
-      web?: { title?: string; origins?: string[]; tenant?: string; workspace?: string; maxConnections?: number; stateKeys?: string[] };
-      [transport: string]: Record<string, unknown> | undefined;
-    };
-    /** Origins that `ctx.http.fetch` may call, for example `https://api.example.com`. */
-    http?: { allow: string[] };
-    /** Messages within this time become one turn. */
-    inbound?: { debounceMs?: number; maxWaitMs?: number };
-    agentMode?: 'auto' | 'draft_only' | 'off';
-    onNewMessage?: 'queue' | 'interrupt';
-    /** What happens to a run whose code no longer does what its journal says. */
-    onDivergence?: 'park' | 'fail' | 'restart';
-    /** How texts are shown in events. */
-    redaction?: 'full' | 'hashed' | 'omitted';
-    consent?: { stopKeywords: string[]; startKeywords?: string[] };
-    hours?: OpeningHours;
-    /** Workflows that flows and the model may start. */
-    workflows?: string[];
-    /** The model may change the user's name and preferences. */
-    profileTool?: boolean;
-    /** Tokens of models that a session may use. */
-    maxSessionTokens?: number;
-  }
-
-  export function createAgent(config: AgentConfig): AgentConfig;
-  export function defineFlow<Input = any>(flow: FlowDefinition<Input> | FlowRegistration<Input>): FlowRegistration<Input> | FlowDefinition<Input>;
-  export function defineTool<Args = any, Result = any>(tool: ToolDefinition<Args, Result>): ToolDefinition<Args, Result>;
-  export function defineCommand<Args = any>(command: CommandDefinition<Args>): CommandDefinition<Args>;
-  /** Adds `reply`, `modality` and `sessionEnded` to a map of fields or to a schema of an object. */
-  export function withReply(shape?: Record<string, Schema> | Schema): Schema;
 }
+
 
 declare module 'zupa' {
   export * from 'tandem';

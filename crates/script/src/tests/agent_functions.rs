@@ -150,7 +150,7 @@ fn calls_do_not_wait_for_each_other() {
     );
 }
 
-/// Z-126: a call whose deadline passed is given up; its late answer changes nothing.
+/// Z-126 (half: a call whose deadline passed is given up; its late answer changes nothing)
 #[test]
 fn cancelled_call_is_forgotten() {
     let mut realm = realm(
@@ -163,7 +163,7 @@ fn cancelled_call_is_forgotten() {
     assert!(realm.is_usable());
 }
 
-/// Z-126: a function that throws, or that nobody can wake, is finished at once.
+/// Z-126 (half: a function that throws, or that nobody can wake, is finished at once)
 #[test]
 fn failing_functions_are_reported() {
     let mut realm = realm(
@@ -205,7 +205,7 @@ fn calls_may_wait_for_each_other() {
     assert_eq!(finished, [hold, wait]);
 }
 
-/// Z-209: limits hold here too; afterwards the caller makes another realm.
+/// Z-209 (half: limits hold here too; afterwards the caller makes another realm)
 #[test]
 fn limits_hold_in_the_agents_realm() {
     for body in [

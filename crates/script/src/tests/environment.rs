@@ -1,10 +1,10 @@
-//! The global environment (Z-207).
+//! The global environment.
 
 use super::fixtures::*;
 use crate::{FlowInstance, FlowStart, ScriptLimits, Surroundings};
 use serde_json::json;
 
-/// Z-207: no network, timers, modules, compiler, threads or process.
+/// Z-207 (half: no network, timers, modules, compiler, threads or process)
 #[test]
 fn nothing_ambient_exists() {
     let names = "['fetch', 'require', 'setTimeout', 'setInterval', 'setImmediate', 'process', 'WebAssembly', 'SharedArrayBuffer',
@@ -16,7 +16,7 @@ fn nothing_ambient_exists() {
     assert_eq!(found, "nothing");
 }
 
-/// Z-207: code cannot be made from text through the constructors of functions either.
+/// Z-207 (half: code cannot be made from text through the constructors of functions either)
 #[test]
 fn function_constructors_are_unreachable() {
     let probe = "[function () {}, async function () {}, function* () {}, async function* () {}, () => 1, class {}].map((f) => {
@@ -31,7 +31,7 @@ fn function_constructors_are_unreachable() {
     );
 }
 
-/// Z-207: only modules of the source set can be imported dynamically.
+/// Z-207 (half: only modules of the source set can be imported dynamically)
 #[test]
 fn dynamic_import_is_limited_to_the_source_set() {
     let mut flow =
@@ -39,7 +39,7 @@ fn dynamic_import_is_limited_to_the_source_set() {
     assert_eq!(say_text(flow.next(None)), "refused");
 }
 
-/// Z-207: every clock gives the time of the last record.
+/// Z-207 (half: every clock gives the time of the last record)
 #[test]
 fn time_is_the_recorded_time() {
     let mut flow = flow(
@@ -57,7 +57,7 @@ fn time_is_the_recorded_time() {
     );
 }
 
-/// Z-207: chance follows the seed.
+/// Z-207 (half: chance follows the seed)
 #[test]
 fn chance_follows_the_seed() {
     let body = "yield ctx.say([Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(4)).join('-')].join('|'));";
@@ -83,7 +83,7 @@ fn chance_follows_the_seed() {
     assert_eq!((uuid.len(), &uuid[14..15]), (36, "4"));
 }
 
-/// Z-207: `console` goes to the log, bounded.
+/// Z-207 (half: `console` goes to the log, bounded)
 #[test]
 fn console_goes_to_the_log() {
     let mut flow = flow(

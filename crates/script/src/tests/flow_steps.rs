@@ -4,7 +4,7 @@ use super::fixtures::*;
 use crate::{ErrorData, FlowStep, ScriptLimits};
 use serde_json::json;
 
-/// Z-46, Z-48, §10.4: the first resume value is absent, later ones are the results of effects.
+/// §10.4, Z-46 (half: in the sandbox), Z-48 (half: in the sandbox)
 #[test]
 fn effects_come_one_at_a_time_and_get_their_results() {
     let mut flow = flow(
@@ -24,7 +24,7 @@ fn effects_come_one_at_a_time_and_get_their_results() {
     assert!(!flow.is_usable());
 }
 
-/// Z-54: the answer to an ask is also in `ctx.answers`.
+/// Z-54 (half: the answer to an ask is also in `ctx.answers`)
 #[test]
 fn answers_are_collected_by_key() {
     let mut flow = flow(
@@ -35,7 +35,8 @@ fn answers_are_collected_by_key() {
     assert_eq!(say_text(flow.next(Some(&json!("Ana")))), "Ana");
 }
 
-/// Z-47, Z-58: a thrown error has name, code, message and the fields of its kind; the flow may catch it.
+/// A thrown error has name, code, message and the fields of its kind; the flow may catch it.
+/// Z-47 (half: what is thrown), Z-58 (half: what is thrown)
 #[test]
 fn errors_are_thrown_in_as_error_objects() {
     let mut flow = flow(
@@ -52,7 +53,7 @@ fn errors_are_thrown_in_as_error_objects() {
     );
 }
 
-/// Z-65: an error of the runtime that the flow does not catch fails it; the message begins with its code.
+/// Z-65 (half: an error of the runtime that the flow does not catch fails it; the message begins with its code)
 #[test]
 fn uncaught_runtime_error_fails_with_its_code() {
     let mut flow = flow("yield { type: 'tool', name: 'x', args: {} };");
@@ -65,7 +66,7 @@ fn uncaught_runtime_error_fails_with_its_code() {
     assert!(!flow.is_usable());
 }
 
-/// Z-65: what the author throws fails the flow, with the position in the author's TypeScript.
+/// Z-65 (half: what the author throws fails the flow, with the position in the author's TypeScript)
 #[test]
 fn uncaught_exception_names_its_place_in_the_file() {
     let (set, _) = source_of(
@@ -85,7 +86,7 @@ fn uncaught_exception_names_its_place_in_the_file() {
     );
 }
 
-/// Z-49: a promise is awaited before it is yielded; what is not an object is told apart.
+/// Z-49 (half: a promise is awaited before it is yielded; what is not an object is told apart)
 #[test]
 fn only_objects_are_effects() {
     let mut flow = flow(
@@ -104,7 +105,7 @@ fn only_objects_are_effects() {
     assert_eq!(say_text(step), "awaited");
 }
 
-/// Z-63: closing runs `finally` blocks; what they yield is reported as ignored.
+/// Z-63 (half: closing runs `finally` blocks; what they yield is reported as ignored)
 #[test]
 fn closing_runs_finally_blocks_and_ignores_their_effects() {
     let mut flow = flow(
@@ -127,7 +128,7 @@ fn closing_runs_finally_blocks_and_ignores_their_effects() {
     );
 }
 
-/// Z-63: a flow that never began, and one that cannot be ended, are closed too.
+/// Z-63 (half: a flow that never began, and one that cannot be ended, are closed too)
 #[test]
 fn closing_always_ends() {
     let closed = FlowStep::Closed {
@@ -145,7 +146,7 @@ fn closing_always_ends() {
     assert_eq!(failure.expect("a limit").code.as_str(), "flow_limit");
 }
 
-/// Z-208: module variables start fresh in every run.
+/// Z-208 (half: module variables start fresh in every run)
 #[test]
 fn every_run_has_its_own_realm() {
     let (set, _) = source_of(
@@ -158,7 +159,7 @@ fn every_run_has_its_own_realm() {
     }
 }
 
-/// Z-214: a stored source set runs without the folder, and the same answers give the same steps.
+/// Z-214 (half: a stored source set runs without the folder, and the same answers give the same steps)
 #[test]
 fn stored_source_runs_without_the_folder() {
     let module = demo(&[
@@ -208,7 +209,7 @@ fn instance_moves_between_threads() {
     assert_eq!(say_text(flow.next(Some(&json!(41)))), "42");
 }
 
-/// Z-63: a flow that waits for a host call is closed too; the call is refused.
+/// Z-63 (half: a flow that waits for a host call is closed too; the call is refused)
 #[test]
 fn closing_refuses_calls_that_wait() {
     let mut run = flow(

@@ -4,7 +4,7 @@ use super::fixtures::*;
 use crate::FlowStep;
 use serde_json::json;
 
-/// Z-114: helpers yield the canonical effect objects.
+/// Z-114 (half: helpers yield the canonical effect objects)
 #[test]
 fn helpers_make_canonical_effects() {
     let cases = [
@@ -65,7 +65,7 @@ fn helpers_make_canonical_effects() {
     }
 }
 
-/// Z-115: both forms give the result back.
+/// Z-115 (half: both forms give the result back)
 #[test]
 fn yield_and_yield_star_return_the_result() {
     let mut flow = flow(
@@ -80,7 +80,7 @@ fn yield_and_yield_star_return_the_result() {
     assert_eq!(say_text(flow.throw(&error)), "true/false/failed");
 }
 
-/// Z-116: `await ctx.confirm()` without yield fails the run before the next effect, naming the helper.
+/// Z-116 (half: `await ctx.confirm` without yield fails the run before the next effect, naming the helper)
 #[test]
 fn helper_that_is_not_yielded_fails_the_run() {
     let mut flow = flow(
@@ -92,14 +92,14 @@ fn helper_that_is_not_yielded_fails_the_run() {
     assert!(message.contains("ctx.confirm()"), "{message}");
 }
 
-/// Z-116: the end of the flow counts as well.
+/// Z-116 (half: the end of the flow counts as well)
 #[test]
 fn helper_forgotten_before_the_end_fails_the_run() {
     let step = flow("ctx.escalate({ mode: 'm', reason: 'r' });").next(None);
     assert_eq!(failure(step).0, "effect_not_yielded");
 }
 
-/// Z-116: an effect that was yielded does not count again.
+/// Z-116 (half: an effect that was yielded does not count again)
 #[test]
 fn yielded_helpers_do_not_accumulate() {
     let mut flow = flow("for (let i = 0; i < 3; i++) yield ctx.say(String(i));");
@@ -109,7 +109,7 @@ fn yielded_helpers_do_not_accumulate() {
     assert_eq!(flow.next(None), FlowStep::Ended(json!(null)));
 }
 
-/// Z-6: there is no `ctx.admin`, whatever the caller passes.
+/// Z-6 (half: there is no `ctx.admin`, whatever the caller passes)
 #[test]
 fn context_shows_known_members_only() {
     let body = "yield ctx.say([typeof ctx.admin, ctx.user.id, ctx.input.x, ctx.session.id, typeof ctx.inbound].join());";

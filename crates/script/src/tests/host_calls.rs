@@ -11,7 +11,7 @@ fn calls(step: FlowStep) -> Vec<HostCall> {
     }
 }
 
-/// Z-211: concurrent calls are listed in program order and answered one by one, in any recorded order.
+/// Z-211 (half: concurrent calls are listed in program order and answered one by one, in any recorded order)
 #[test]
 fn concurrent_calls_are_answered_one_by_one() {
     let mut flow = flow(
@@ -40,7 +40,7 @@ fn concurrent_calls_are_answered_one_by_one() {
     assert_eq!(say_text(flow.answer(0, Ok(&json!(1)))), "12 b,a");
 }
 
-/// Z-195: what is not JSON is refused where it is written.
+/// Z-195 (half: what is not JSON is refused where it is written)
 #[test]
 fn values_of_keys_are_json() {
     let refused = [
@@ -119,7 +119,7 @@ fn host_calls_have_names_and_arguments() {
     }
 }
 
-/// Z-211: an effect that follows calls nobody awaited is reported after their answers.
+/// Z-211 (half: an effect that follows calls nobody awaited is reported after their answers)
 #[test]
 fn effect_waits_for_calls_made_before_it() {
     let mut flow = flow("ctx.session.kv.set('a', 1); yield ctx.say('done');");
@@ -156,7 +156,7 @@ fn arguments_must_be_data() {
     assert!(say_text(flow.next(None)).contains("contains itself"));
 }
 
-/// Z-210: waiting for something that is neither an effect nor a call fails at once.
+/// Z-210 (half: waiting for something that is neither an effect nor a call fails at once)
 #[test]
 fn foreign_await_fails_at_once() {
     assert_eq!(

@@ -18,7 +18,7 @@ fn contained(body: &str) -> String {
     message
 }
 
-/// Z-209: CPU time between two effects is limited, and code cannot catch it.
+/// Z-209 (half: CPU time between two effects is limited, and code cannot catch it)
 #[test]
 fn endless_loops_are_stopped() {
     contained("for (;;) {}");
@@ -28,7 +28,7 @@ fn endless_loops_are_stopped() {
     contained("await ({ then() { for (;;) {} } });");
 }
 
-/// Z-209: the CPU time is counted anew after every effect, and across host calls between them.
+/// Z-209 (half: the CPU time is counted anew after every effect, and across host calls between them)
 #[test]
 fn cpu_time_is_counted_between_effects() {
     let limits = ScriptLimits {
@@ -76,7 +76,7 @@ fn cpu_time_is_counted_between_effects() {
     assert_eq!(failure(step).0, "flow_limit");
 }
 
-/// Z-209: the heap is limited.
+/// Z-209 (half: the heap is limited)
 #[test]
 fn memory_bombs_are_stopped() {
     contained(
@@ -87,7 +87,29 @@ fn memory_bombs_are_stopped() {
     contained("const m = new Map(); for (let i = 0; ; i++) m.set(i, new Uint8Array(65536));");
 }
 
-/// Z-209: the stack is limited.
+/// Z-65 (half: whatever is thrown is an exception of the author)
+#[test]
+fn values_that_are_no_errors_are_exceptions_when_thrown() {
+    for (thrown, expected) in [
+        ("null", "null"),
+        ("undefined", "undefined"),
+        ("'out of stock'", "out of stock"),
+        ("7", "7"),
+        ("{ why: 'sold' }", ""),
+        ("Symbol('x')", "symbol"),
+    ] {
+        let mut run = flow(&format!("yield ctx.say('x'); throw {thrown};"));
+        run.next(None);
+        let (code, message) = failure(run.next(None));
+        assert_eq!(
+            (code, message.as_str()),
+            ("exception", expected),
+            "{thrown}"
+        );
+    }
+}
+
+/// Z-209 (half: the stack is limited)
 #[test]
 fn deep_recursion_is_stopped() {
     let message = contained("const f = (n) => f(n + 1) + 1; f(0);");
@@ -95,7 +117,7 @@ fn deep_recursion_is_stopped() {
     contained("let a = []; for (let i = 0; i < 1e6; i++) a = [a]; JSON.stringify(a);");
 }
 
-/// Z-209: an effect larger than 256 KB fails the run, and so does a result.
+/// Z-209 (half: an effect larger than 256 KB fails the run, and so does a result)
 #[test]
 fn values_are_limited() {
     contained("yield { type: 'say', text: 'x'.repeat(300_000) };");
@@ -106,7 +128,7 @@ fn values_are_limited() {
     assert_eq!(failure(run.next(Some(&huge))).0, "flow_limit");
 }
 
-/// Z-47: effects that are no plain data are told apart, and the flow may go on.
+/// Z-47 (half: effects that are no plain data are told apart, and the flow may go on)
 #[test]
 fn effects_that_are_no_data_are_refused() {
     for (bad, expected) in [
@@ -256,7 +278,7 @@ fn host_calls_are_limited() {
     assert_eq!(calls.len(), 1000);
 }
 
-/// Z-209: built-in methods that loop without running code are bounded.
+/// Z-209 (half: built-in methods that loop without running code are bounded)
 #[test]
 fn endless_built_in_methods_are_refused() {
     for body in [
@@ -295,7 +317,7 @@ fn bounded_methods_keep_their_behaviour() {
     assert_eq!(text, expected);
 }
 
-/// Z-209: whatever allocation fails, the instance fails and the process goes on.
+/// Z-209 (half: whatever allocation fails, the instance fails and the process goes on)
 #[test]
 fn every_heap_limit_is_survived() {
     let (set, _) = source_of(

@@ -12,7 +12,7 @@ fn flow_ids(module: &AgentModule) -> Vec<&str> {
         .collect()
 }
 
-/// Z-213: every accepted form of a flow, several in one file.
+/// Z-213 (half: every accepted form of a flow, several in one file)
 #[test]
 fn accepted_forms_of_flows() {
     let module = demo(&[
@@ -75,7 +75,7 @@ fn accepted_forms_of_flows() {
     assert_eq!(quote.file, "flows/many.ts");
 }
 
-/// Z-213: one function under two names is one flow.
+/// Z-213 (half: one function under two names is one flow)
 #[test]
 fn function_with_two_names_is_one_flow() {
     let module = demo(&[(
@@ -86,7 +86,7 @@ fn function_with_two_names_is_one_flow() {
     assert_eq!(flow_ids(&module), ["booking"]);
 }
 
-/// Z-213: a sync generator is refused with the remedy and its place; other files load.
+/// Z-213 (half: a sync generator is refused with the remedy and its place; other files load)
 #[test]
 fn sync_generator_is_refused_with_the_remedy() {
     for late in [
@@ -121,7 +121,7 @@ fn sync_generator_is_refused_with_the_remedy() {
     assert_eq!(helper.errors, [], "a generator that is no flow");
 }
 
-/// Z-213: an id given twice is an error, in one file, in two, and beside the agent's own flows.
+/// Z-213 (half: an id given twice is an error, in one file, in two, and beside the agent's own flows)
 #[test]
 fn duplicate_flow_ids_are_errors() {
     let module = demo(&[
@@ -155,7 +155,7 @@ fn duplicate_flow_ids_are_errors() {
     assert!(told[2].0 == "flows/same.ts", "{told:?}");
 }
 
-/// Z-43: flows of the configuration, bare and registered; a sync one is refused.
+/// Z-43 (half: flows of the configuration, bare and registered; a sync one is refused)
 #[test]
 fn flows_of_the_configuration_are_loaded() {
     let module = demo(&[("agent.ts", "import { createAgent } from 'zupa';
@@ -333,7 +333,7 @@ fn agent_file_is_required_once() {
     );
 }
 
-/// Z-214: the version changes with the file and its imports, not with other files or with types.
+/// Z-214 (half: the version changes with the file and its imports, not with other files or with types)
 #[test]
 fn version_covers_the_file_and_its_imports() {
     let version = |flow: &str, library: &str, other: &str| {

@@ -21,7 +21,8 @@ fn input(text: &str) -> Vec<Argument> {
     ]
 }
 
-/// Z-102, Z-218: the function of a parked effect is called any number of times; the flow stays parked.
+/// Z-102 (half: the function of a parked effect is called any number of times; the flow stays parked),
+/// Z-218 (half: the function of a parked effect is called any number of times; the flow stays parked)
 #[test]
 fn function_of_a_parked_effect_is_called() {
     let mut run = flow_with(
@@ -48,7 +49,7 @@ fn function_of_a_parked_effect_is_called() {
     assert_eq!(say_text(run.next(Some(&json!("go")))), "go 2");
 }
 
-/// Z-219: inside the function `ctx` reads; there are no effects, sends or writes.
+/// Z-219 (half: inside the function `ctx` reads; there are no effects, sends or writes)
 #[test]
 fn context_of_a_parked_function_only_reads() {
     let mut run = flow_with(
@@ -71,7 +72,7 @@ fn context_of_a_parked_function_only_reads() {
     );
 }
 
-/// Z-104: a function that throws or never answers leaves the flow parked; one that exceeds a limit ends the instance.
+/// Z-104 (half: one that throws or never answers leaves the flow parked; one that exceeds a limit ends the instance)
 #[test]
 fn failing_parked_function_leaves_the_flow_parked() {
     let body = "yield { type: 'x', a: async () => { throw new Error('no'); }, b: () => new Promise(() => {}), c: () => { for (;;) {} }, d: 1 }; yield ctx.say('on');";
@@ -93,7 +94,7 @@ fn failing_parked_function_leaves_the_flow_parked() {
     assert!(!run.is_usable());
 }
 
-/// Z-102: a generator in the place of a function is marked, so that the caller can refuse it.
+/// Z-102 (half: a generator in the place of a function is marked, so that the caller can refuse it)
 #[test]
 fn generators_in_effects_are_marked() {
     let mut run = flow(

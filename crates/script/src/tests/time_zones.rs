@@ -1,4 +1,4 @@
-//! `Date` in the agent's time zone (Z-207).
+//! `Date` in the agent's time zone.
 
 use super::fixtures::*;
 use crate::{FlowInstance, FlowStart, ScriptLimits, Surroundings};
@@ -21,7 +21,7 @@ fn in_berlin(expression: &str) -> String {
     say_text(run.next(None))
 }
 
-/// Z-207: local fields, strings and offsets are those of the agent's zone.
+/// Z-207 (half: local fields, strings and offsets are those of the agent's zone)
 #[test]
 fn local_fields_are_those_of_the_zone() {
     assert_eq!(in_berlin("new Date().getHours()"), "13");
@@ -37,7 +37,7 @@ fn local_fields_are_those_of_the_zone() {
     );
 }
 
-/// Z-207: local times are read in the agent's zone, those with an offset are not.
+/// Z-207 (half: local times are read in the agent's zone, those with an offset are not)
 #[test]
 fn local_times_are_read_in_the_zone() {
     for (text, expected) in [
@@ -70,7 +70,7 @@ fn local_times_are_read_in_the_zone() {
     }
 }
 
-/// Z-207: setters keep to the zone, and clocks that change are respected.
+/// Z-207 (half: setters keep to the zone, and clocks that change are respected)
 #[test]
 fn setters_work_in_the_zone() {
     assert_eq!(

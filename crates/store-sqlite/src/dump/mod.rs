@@ -35,7 +35,7 @@ const TITLE: &str = "tandem";
 const END: &str = "end";
 
 /// Rebuilt by an import, or not needed by it. The lists of conversations follow from their rows.
-const DERIVED: [&str; 7] = [
+const DERIVED: [&str; 8] = [
     "inbox",
     "snapshots",
     "heartbeat",
@@ -43,6 +43,7 @@ const DERIVED: [&str; 7] = [
     "chat_user_lists",
     "session_lists",
     "escalation_lists",
+    "proxy_lists",
 ];
 /// Exported with the stream they belong to.
 const OF_STREAMS: [&str; 7] = [

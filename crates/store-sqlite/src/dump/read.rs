@@ -14,7 +14,7 @@ use crate::migrations::{CURRENT, STREAM_ROWS_SINCE, WORKSPACE_MEMORY, WORKSPACE_
 use crate::statement_cache::StatementCache;
 use crate::{
     Options, chat_users, connection, escalations, events, fault, inbox, interrupts, memory,
-    migrations, outbox_order, sessions, timers,
+    migrations, outbox_order, proxies, sessions, timers,
 };
 use rusqlite::types::{ToSql, Value as Sql};
 use rusqlite::{Connection, OptionalExtension};
@@ -320,6 +320,7 @@ impl<'a> Writer<'a> {
             chat_users::rebuild_lists(self.target)?;
             sessions::rebuild_lists(self.target)?;
             escalations::rebuild_lists(self.target)?;
+            proxies::rebuild_lists(self.target)?;
         }
         self.reserve_memory_positions()?;
         Ok(transaction.commit()?)

@@ -41,6 +41,28 @@ async fn small_job_is_in_the_next_batch_despite_long_queues_of_others() {
     assert!(big <= 2, "a batch is bounded in bytes: {big}");
 }
 
+/// The bytes that the caller of a small job waits for: what is in progress when it comes, and its own batch.
+#[tokio::test]
+async fn small_job_waits_for_one_large_job_at_most() {
+    let queue = Queue::new();
+    push(&queue, "big", 700_000, 8).await;
+    for n in 0..3 {
+        assert_eq!(taken(&queue), [format!("big{n}")], "one at a time");
+        push(&queue, "small", 500, 1).await;
+        assert_eq!(taken(&queue), ["small0"], "not together with a large one");
+    }
+    // A tenant that always has small jobs does not keep the large ones out.
+    let mut large = 0;
+    for _ in 0..60 {
+        push(&queue, "small", 500, 1).await;
+        large += taken(&queue)
+            .iter()
+            .filter(|name| name.starts_with("big"))
+            .count();
+    }
+    assert_eq!(large, 5);
+}
+
 #[tokio::test]
 async fn busy_tenant_does_not_starve_others() {
     let queue = Queue::new();

@@ -104,7 +104,7 @@ CREATE TABLE keys (
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER
-) STRICT;
+, made_by TEXT, rotates TEXT, agent TEXT) STRICT;
 
 CREATE TABLE heartbeat (
     id    INTEGER PRIMARY KEY CHECK (id = 0),
@@ -453,5 +453,89 @@ CREATE TABLE test_records (
 ) STRICT;
 
 CREATE INDEX test_records_by_kind ON test_records (kind);
+
+CREATE TABLE proxies (
+    position         INTEGER PRIMARY KEY AUTOINCREMENT,
+    proxy_id         TEXT    NOT NULL UNIQUE,
+    session_id       TEXT    NOT NULL,
+    tenant           TEXT    NOT NULL,
+    workspace        TEXT,
+    agent            TEXT    NOT NULL,
+    user_external_id TEXT    NOT NULL,
+    transport        TEXT    NOT NULL,
+    address          TEXT    NOT NULL,
+    short_id         TEXT    NOT NULL,
+    status           TEXT    NOT NULL,
+    started_at       INTEGER NOT NULL,
+    body             TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX proxies_by_session ON proxies (session_id);
+
+CREATE INDEX proxies_by_desk ON proxies (tenant, agent, transport, address, status, position);
+
+CREATE INDEX proxies_by_short_id ON proxies (tenant, agent, transport, address, short_id, position);
+
+CREATE TABLE proxy_lists (
+    tenant    TEXT    NOT NULL,
+    workspace TEXT    NOT NULL,
+    list      TEXT    NOT NULL,
+    status    TEXT    NOT NULL,
+    position  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, workspace, list, status, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE proxy_messages (
+    tenant     TEXT NOT NULL,
+    agent      TEXT NOT NULL,
+    transport  TEXT NOT NULL,
+    address    TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    proxy_id   TEXT NOT NULL,
+    PRIMARY KEY (tenant, agent, transport, address, message_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX proxy_messages_by_proxy ON proxy_messages (proxy_id);
+
+CREATE TABLE schedules (
+    position         INTEGER PRIMARY KEY AUTOINCREMENT,
+    schedule_id      TEXT    NOT NULL UNIQUE,
+    tenant           TEXT    NOT NULL,
+    workspace        TEXT,
+    agent            TEXT    NOT NULL,
+    flow             TEXT    NOT NULL,
+    status           TEXT    NOT NULL,
+    target_kind      TEXT    NOT NULL,
+    user_external_id TEXT,
+    campaign         TEXT,
+    body             TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX schedules_by_tenant ON schedules (tenant, position);
+
+CREATE INDEX schedules_by_agent ON schedules (tenant, agent, position);
+
+CREATE INDEX schedules_by_user ON schedules (tenant, user_external_id, position)
+WHERE user_external_id IS NOT NULL;
+
+CREATE INDEX schedules_by_configuration ON schedules (tenant, position)
+WHERE schedule_id >= 'cfg:' AND schedule_id < 'cfg;';
+
+CREATE TABLE schedule_runs (
+    run_id        TEXT    NOT NULL PRIMARY KEY,
+    schedule_id   TEXT    NOT NULL,
+    tenant        TEXT    NOT NULL,
+    scheduled_for INTEGER NOT NULL,
+    body          TEXT    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX schedule_runs_by_schedule ON schedule_runs (schedule_id, scheduled_for, run_id);
+
+CREATE TABLE schedule_recipients (
+    run_id  TEXT    NOT NULL,
+    ordinal INTEGER NOT NULL,
+    body    TEXT    NOT NULL,
+    PRIMARY KEY (run_id, ordinal)
+) STRICT, WITHOUT ROWID;
 
 INSERT INTO heartbeat VALUES (0, 0);

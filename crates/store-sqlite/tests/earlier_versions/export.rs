@@ -3,7 +3,7 @@
 /// The same export as version 8 would write it.
 pub(crate) fn of_version_8(export: &str) -> String {
     let lines = export.lines().map(|line| {
-        let line = line.replacen("\"schema\":15", "\"schema\":8", 1);
+        let line = line.replacen("\"schema\":19", "\"schema\":8", 1);
         if line.starts_with("{\"interrupts\"") {
             let line = line.replacen("\"stream\":\"run:", "\"run_id\":\"", 1);
             return line.replacen("\"step\":", "\"node\":", 1);

@@ -132,6 +132,7 @@ pub async fn reads_from_any_position(store: Arc<dyn Store>) {
     }
 }
 
+/// Z-189 (half: a commit names the sequence it was decided on)
 pub async fn refuses_a_stale_position(store: Arc<dyn Store>) {
     let stream = StreamId::new("run:a");
     must(&store, commit([append(&stream, None, 2)])).await;
@@ -184,6 +185,7 @@ pub async fn several_streams_advance_together(store: Arc<dyn Store>) {
     assert_eq!(whole(&store, &b).await.len(), 4);
 }
 
+/// Z-188 (half: if a part cannot be written, none is)
 pub async fn one_conflict_rejects_the_whole_commit(store: Arc<dyn Store>) {
     let (a, b, c) = (
         StreamId::new("run:a"),

@@ -46,7 +46,7 @@ pub async fn one_winner_for_each_position(store: Arc<dyn Store>) {
             let mut at = 0;
             while won < each {
                 match store.commit(commit([append(&stream, Some(at), 1)])).await {
-                    Ok(()) => {
+                    Ok(_) => {
                         won += 1;
                         at += 1;
                     }
@@ -164,7 +164,7 @@ async fn race(store: &Arc<dyn Store>, make: impl Fn(u64) -> Commit) -> Vec<u64> 
     let mut won = Vec::new();
     for (n, result) in tasks.join_all().await {
         match result {
-            Ok(()) => won.push(n),
+            Ok(_) => won.push(n),
             Err(Error::Conflict(_)) => {}
             Err(Error::Fault(fault)) => panic!("unexpected {fault:?}"),
         }

@@ -3,7 +3,7 @@
 use super::audit::{audit_draft, entries};
 use super::idempotency::record;
 use super::sample::{NOW, conflict, later, must};
-use crate::{AuditDraft, Commit, Conflict, Error, KeyRecord, Store};
+use crate::{ChooseKeys, Commit, Conflict, Error, KeyRecord, MAKER_REVOKED, Store};
 use std::sync::Arc;
 use tandem_record::{Principal, TenantId, Timestamp, WorkspaceId};
 
@@ -20,6 +20,9 @@ fn key(id: &str, tenant: &str, created_at: Timestamp) -> KeyRecord {
         created_at,
         expires_at: Some(later(1_000)),
         revoked_at: None,
+        made_by: Some("maker".into()),
+        rotates: Some("k0".into()),
+        agent: Some("desk".into()),
     }
 }
 
@@ -35,8 +38,20 @@ async fn put(store: &Arc<dyn Store>, key: KeyRecord) {
     must(store, new_key(key)).await;
 }
 
-fn key_revoked() -> AuditDraft {
-    audit_draft("key.revoked", "k")
+/// Whether the tenant has the key, which now is revoked.
+async fn revoke(
+    store: &Arc<dyn Store>,
+    tenant: &TenantId,
+    key_id: &'static str,
+    at: Timestamp,
+) -> bool {
+    let choose: ChooseKeys = Box::new(move |keys| {
+        let found = keys.iter().filter(|key| key.key_id == key_id);
+        let audited = |key: &KeyRecord| (key.key_id.clone(), audit_draft("key.revoked", "k"));
+        found.map(audited).collect()
+    });
+    let chosen = store.revoke_keys(tenant, at, choose).await.unwrap();
+    !chosen.is_empty()
 }
 
 pub async fn found_by_hash(store: Arc<dyn Store>) {
@@ -46,6 +61,8 @@ pub async fn found_by_hash(store: Arc<dyn Store>) {
     let found = store.key_by_hash("hash-of-k1").await.unwrap();
     assert_eq!(found.as_ref(), Some(&first), "every field comes back");
     first.workspace = None;
+    first.made_by = None;
+    first.rotates = None;
     first.expires_at = None;
     first.scopes = vec![];
     put(&store, first.clone()).await;
@@ -72,30 +89,10 @@ pub async fn listed_by_tenant_oldest_first(store: Arc<dyn Store>) {
 pub async fn revoked_once(store: Arc<dyn Store>) {
     put(&store, key("k1", "t1", NOW)).await;
     let (own, other) = (TenantId::new("t1"), TenantId::new("t2"));
-    assert!(
-        !store
-            .revoke_key(&other, "k1", later(1), key_revoked())
-            .await
-            .unwrap()
-    );
-    assert!(
-        !store
-            .revoke_key(&own, "absent", later(1), key_revoked())
-            .await
-            .unwrap()
-    );
-    assert!(
-        store
-            .revoke_key(&own, "k1", later(2), key_revoked())
-            .await
-            .unwrap()
-    );
-    assert!(
-        store
-            .revoke_key(&own, "k1", later(3), key_revoked())
-            .await
-            .unwrap()
-    );
+    assert!(!revoke(&store, &other, "k1", later(1)).await);
+    assert!(!revoke(&store, &own, "absent", later(1)).await);
+    assert!(revoke(&store, &own, "k1", later(2)).await);
+    assert!(revoke(&store, &own, "k1", later(3)).await);
     let found = store.key_by_hash("hash-of-k1").await.unwrap().unwrap();
     assert_eq!(found.revoked_at, Some(later(2)), "the first time stands");
 }
@@ -112,6 +109,23 @@ pub async fn a_secret_belongs_to_one_key(store: Arc<dyn Store>) {
     assert_eq!(store.list_keys(None).await.unwrap().len(), 1);
 }
 
+/// Whoever revokes a key revokes what it made. Nothing may be added after that.
+pub async fn revoked_key_makes_no_key(store: Arc<dyn Store>) {
+    let made = |id: &str| KeyRecord {
+        made_by: Some("k1".into()),
+        ..key(id, "t1", NOW)
+    };
+    put(&store, key("k1", "t1", NOW)).await;
+    put(&store, made("k2")).await;
+    let tenant = TenantId::new("t1");
+    assert!(revoke(&store, &tenant, "k1", later(1)).await);
+    let Err(Error::Fault(refused)) = store.commit(new_key(made("k3"))).await else {
+        panic!("a revoked key made another");
+    };
+    assert_eq!((refused.code, refused.retryable), (MAKER_REVOKED, false));
+    assert_eq!(store.list_keys(None).await.unwrap().len(), 2);
+}
+
 pub async fn key_changes_are_audited(store: Arc<dyn Store>) {
     let tenant = TenantId::new("t1");
     put(&store, key("k1", "t1", NOW)).await;
@@ -119,15 +133,9 @@ pub async fn key_changes_are_audited(store: Arc<dyn Store>) {
     twin.hash = "hash-of-k1".into();
     store.commit(new_key(twin)).await.unwrap_err();
     for _ in 0..2 {
-        let revoked = store
-            .revoke_key(&tenant, "k1", later(1), key_revoked())
-            .await;
-        assert!(revoked.unwrap());
+        assert!(revoke(&store, &tenant, "k1", later(1)).await);
     }
-    let absent = store
-        .revoke_key(&tenant, "k9", later(1), key_revoked())
-        .await;
-    assert!(!absent.unwrap());
+    assert!(!revoke(&store, &tenant, "k9", later(1)).await);
     let actions: Vec<String> = entries(&store)
         .await
         .into_iter()

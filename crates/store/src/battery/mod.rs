@@ -28,9 +28,11 @@ pub mod order;
 pub mod outbox;
 pub mod people;
 pub mod processes;
+pub mod proxies;
 pub mod purged_sessions;
 pub mod runs;
 pub mod sample;
+pub mod schedules;
 pub mod sessions;
 pub mod settings;
 pub mod snapshot;
@@ -107,7 +109,7 @@ macro_rules! battery {
                 failed_entry_holds_back_those_after_it, parked_entry_holds_back_those_after_it,
                 removed_entries_release_those_after_them, expired_lease_keeps_the_order,
                 replaced_entry_keeps_its_place, ordered_entries_of_others_do_not_wait,
-                held_back_entries_are_not_due, ordered_entry_is_not_put_with_a_lease,
+                held_back_entries_are_not_due, only_the_first_of_an_order_is_put_with_a_lease,
                 concurrent_processes_keep_the_order;
             work_failures: failed_timer_does_not_block_other_timers, a_parked_timer_waits_for_a_retry,
                 setting_a_timer_again_clears_its_failures, failed_entry_counts_its_failures,
@@ -119,7 +121,7 @@ macro_rules! battery {
             timers: due_in_order, set_moves_and_clear_removes, timers_are_distinguished_by_name,
                 rejected_commit_sets_no_timer, claimed_timer_is_due_again_when_its_claim_ends,
                 failure_of_a_claimed_timer_reschedules_it, concurrent_claims_are_disjoint;
-            runs: bound_to_their_tenant, a_projection_follows_its_run, identity_is_fixed,
+            runs: bound_to_their_tenant, descendants_are_counted_at_every_depth, a_projection_follows_its_run, identity_is_fixed,
                 lists_newest_first, filters_combine, pages_stay_stable_while_runs_arrive,
                 scope_finds_live_runs, counts_by_status;
             definitions: tenant_definition_overrides_the_shared_one,
@@ -129,7 +131,7 @@ macro_rules! battery {
                 registering_again_replaces_the_definition, lists_what_the_tenant_sees,
                 registers_only_with_its_commit;
             keys: found_by_hash, listed_by_tenant_oldest_first, revoked_once,
-                a_secret_belongs_to_one_key, key_changes_are_audited,
+                a_secret_belongs_to_one_key, revoked_key_makes_no_key, key_changes_are_audited,
                 key_is_made_with_the_response_to_its_request;
             compaction: non_expiring_keys_are_listed_above_the_threshold,
                 non_expiring_keys_are_limited_to_the_view, compacting_missing_keys_conflicts;
@@ -160,6 +162,10 @@ macro_rules! battery {
             escalations: escalation_is_bound_to_its_tenant,
                 changed_escalation_retains_identity_and_moves_between_lists,
                 escalation_filters_combine, rare_escalation_is_found_among_many;
+            proxies: bridge_is_bound_to_its_tenant_and_keeps_its_desk, bridges_are_listed_by_filter,
+                bridges_of_a_desk_are_found;
+            schedules: schedule_is_bound_to_its_tenant, changed_schedule_retains_its_identity,
+                schedule_filters_combine, runs_are_listed_latest_first, recipients_are_listed_in_order;
             agent_log: events_are_listed_in_the_order_of_their_commits,
                 pages_of_an_agent_log_are_bounded_in_bytes, rejected_commit_logs_nothing,
                 follower_of_an_agent_log_skips_nothing;

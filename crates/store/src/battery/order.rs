@@ -3,8 +3,8 @@
 
 use super::sample::{NOW, entry, held, lanes_due, later, must, put};
 use crate::{
-    Commit, Error, Lane, LeaseId, LeaseRequest, Log, OutboxChange, OutboxEntry, Store, WorkClass,
-    WorkFailure,
+    Commit, Committed, Lane, LeaseId, LeaseRequest, Log, OutboxChange, OutboxEntry, Store,
+    WorkClass, WorkFailure,
 };
 use std::sync::Arc;
 use tandem_record::{EffectId, OrderKey, StreamId, TenantId, Timestamp};
@@ -186,14 +186,30 @@ pub async fn held_back_entries_are_not_due(store: Arc<dyn Store>) {
     );
 }
 
-pub async fn ordered_entry_is_not_put_with_a_lease(store: Arc<dyn Store>) {
-    let leased = OutboxEntry {
+pub async fn only_the_first_of_an_order_is_put_with_a_lease(store: Arc<dyn Store>) {
+    let leased = |effect: &str| OutboxEntry {
         lease: Some(held("me", later(60))),
-        ..ordered("e1", "k")
+        attempts: 1,
+        ..ordered(effect, "k")
     };
-    let refused = Log::commit(store.as_ref(), put([leased])).await;
-    assert!(matches!(refused, Err(Error::Fault(fault)) if fault.code == "invalid"));
-    assert_eq!(store.depth().await.unwrap(), 0);
+    let commit = |commit| Log::commit(store.as_ref(), commit);
+    let first = commit(put([leased("e1"), leased("e2")])).await.unwrap();
+    assert_eq!(first.held, [EffectId::new("e2")], "the second waits");
+    let third = commit(put([leased("e3")])).await.unwrap();
+    assert_eq!(third.held, [EffectId::new("e3")]);
+    assert!(lease(&store, "me", later(59)).await.is_empty());
+
+    let done = commit(remove(&["e1"])).await.unwrap();
+    assert!(done.has_released);
+    assert_eq!(lease(&store, "me", later(59)).await, ["e2"]);
+    assert!(commit(remove(&["e2"])).await.unwrap().has_released);
+    assert_eq!(lease(&store, "me", later(59)).await, ["e3"]);
+    let last = commit(remove(&["e3"])).await.unwrap();
+    assert_eq!(last, Committed::default(), "nothing is left");
+    let alone = commit(put([leased("e4")])).await.unwrap();
+    assert!(alone.held.is_empty());
+    assert!(lease(&store, "other", later(59)).await.is_empty());
+    assert_eq!(lease(&store, "other", later(60)).await, ["e4"]);
 }
 
 pub async fn concurrent_processes_keep_the_order(store: Arc<dyn Store>) {

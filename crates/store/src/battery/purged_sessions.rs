@@ -6,10 +6,11 @@ use super::sample::{
     NOW, append, commit, conversation_changes, conversation_started, later, must, session_row,
 };
 use super::sessions::ids;
-use super::{agent_log, idempotency};
+use super::{agent_log, idempotency, proxies};
 use crate::{
-    AuditDraft, ConversationChange, EndedSession, Error, EscalationFilter, IdempotencyKey,
-    IdempotencyRecord, InboxQuery, ListingPage, PageLimit, SessionFilter, SnapshotRecord, Store,
+    AuditDraft, ConversationChange, DeskSelection, EndedSession, Error, EscalationFilter,
+    IdempotencyKey, IdempotencyRecord, InboxQuery, ListingPage, PageLimit, SessionFilter,
+    SnapshotRecord, Store,
 };
 use std::sync::Arc;
 use tandem_record::{Actor, Object, Seq, SessionId, StreamId, TenantId};
@@ -63,6 +64,9 @@ async fn start_session(store: &Arc<dyn Store>, session: &str) -> IdempotencyReco
     question.stream = stream;
     begin.interrupts = vec![question];
     let key = IdempotencyKey(format!("message of {session}"));
+    // The bytes of a recording.
+    let media = StreamId::of_media(&SessionId::new(session), &"in-1".into());
+    begin.appends.push(append(&media, None, 1));
     let received = IdempotencyRecord {
         key,
         session: Some(session.into()),
@@ -107,6 +111,11 @@ pub async fn purged_session_leaves_nothing(store: Arc<dyn Store>) {
     let slice = store.events(&stream, None, 10).await.unwrap();
     assert_eq!((slice.events.len(), slice.head), (0, Some(Seq(1))));
     assert_eq!(store.snapshot(&stream).await.unwrap(), None);
+    for (session, kept) in [("s1", 0), ("s2", 1)] {
+        let media = StreamId::of_media(&SessionId::new(session), &"in-1".into());
+        let slice = store.events(&media, None, 10).await.unwrap();
+        assert_eq!(slice.events.len(), kept, "the recording of {session}");
+    }
     let page = ListingPage {
         after: None,
         limit: 10,
@@ -117,6 +126,14 @@ pub async fn purged_session_leaves_nothing(store: Arc<dyn Store>) {
     assert_eq!(escalations.rows, [escalation_row("t1", "s2", "e-s2")]);
     let gone = store.escalation(&tenant, &"e-s1".into()).await.unwrap();
     assert_eq!(gone, None);
+    let gone = store.proxy(&tenant, &"pxy-s1".into()).await.unwrap();
+    assert_eq!(gone, None);
+    for (session, kept) in [("s1", 0), ("s2", 1)] {
+        let selection = DeskSelection::Message(format!("sent-{session}"));
+        let desk = proxies::desk("t1");
+        let found = store.proxies_of_desk(&desk, &selection, 10).await;
+        assert_eq!(found.unwrap().len(), kept, "the bridge of {session}");
+    }
     let gone = store.interrupt(&tenant, &"i-s1".into()).await.unwrap();
     assert_eq!(gone, None);
     let query = InboxQuery {

@@ -25,6 +25,33 @@ async fn list(store: &Arc<dyn Store>, tenant: &str, filter: &RunFilter, page: &P
         .expect("listing works")
 }
 
+pub async fn descendants_are_counted_at_every_depth(store: Arc<dyn Store>) {
+    let parents = [
+        ("root", None),
+        ("a", Some("root")),
+        ("b", Some("root")),
+        ("a1", Some("a")),
+        ("a11", Some("a1")),
+        ("other", None),
+        ("o1", Some("other")),
+    ];
+    for (run, parent) in parents {
+        let mut row = row("t1", run);
+        row.parent = parent.map(RunId::new);
+        must(&store, started(row)).await;
+    }
+    let count = async |tenant: &str, run: &str, limit: u64| {
+        let (tenant, run) = (TenantId::new(tenant), RunId::new(run));
+        store.count_descendants(&tenant, &run, limit).await.unwrap()
+    };
+    assert_eq!(count("t1", "root", 100).await, 4);
+    assert_eq!(count("t1", "a", 100).await, 2);
+    assert_eq!(count("t1", "a11", 100).await, 0);
+    assert_eq!(count("t1", "root", 3).await, 3, "not more than asked for");
+    assert_eq!(count("t2", "root", 100).await, 0);
+    assert_eq!(count("t1", "nobody", 100).await, 0);
+}
+
 pub async fn bound_to_their_tenant(store: Arc<dyn Store>) {
     must(&store, started(row("t1", "r1"))).await;
     let run = RunId::new("r1");

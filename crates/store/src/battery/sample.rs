@@ -3,11 +3,12 @@
 use crate::{
     Append, ChatUserFilter, ChatUserRow, Commit, Conflict, ConversationChange, Error,
     EscalationAssignee, EscalationFilter, Lane, LaneQuery, Lease, LeaseId, ListingPage, Log,
-    NewEvent, OutboxChange, OutboxEntry, PageLimit, RunRow, SessionFilter, SessionRow, Store,
-    StoredEvent, WorkClass,
+    NewEvent, OutboxChange, OutboxEntry, PageLimit, ProxyFilter, RunRow, SessionFilter, SessionRow,
+    Store, StoredEvent, WorkClass,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
+use tandem_record::conversation::ProxyStatus;
 use tandem_record::{
     AgentId, DefinitionHash, EffectId, Partition, RunId, RunStatus, Seq, SessionId, StreamId,
     TenantId, Timestamp, WorkflowId,
@@ -220,12 +221,19 @@ pub fn conversation_started(tenant: &str, session: &str) -> Commit {
         stream: stream.clone(),
     };
     let escalation = super::escalations::escalation_row(tenant, session, &format!("e-{session}"));
+    let bridge = super::proxies::proxy_row(tenant, session, &format!("pxy-{session}"));
+    let sent = ConversationChange::AddProxyMessage {
+        proxy: bridge.proxy_id.clone(),
+        message: format!("sent-{session}"),
+    };
     Commit {
         appends: vec![append(&stream, None, 2)],
         conversations: vec![
             ConversationChange::PutUser(user),
             ConversationChange::PutSession(row),
             ConversationChange::PutEscalation(escalation),
+            ConversationChange::PutProxy(bridge),
+            sent,
             log,
         ],
         ..Commit::default()
@@ -260,7 +268,13 @@ pub async fn conversations_as_text(store: &Arc<dyn Store>, tenant: &str) -> Stri
     let escalations = escalations.expect("reads work");
     let log = store.agent_log(&tenant, &agent, 0, PageLimit::of_events(100));
     let log = log.await.expect("reads work");
-    format!("{users:?}\n{sessions:?}\n{escalations:?}\n{log:?}")
+    let active = ProxyFilter {
+        status: Some(ProxyStatus::Active),
+        ..ProxyFilter::default()
+    };
+    let bridges = store.list_proxies(&tenant, &active, &first_page()).await;
+    let bridges = bridges.expect("reads work");
+    format!("{users:?}\n{sessions:?}\n{escalations:?}\n{bridges:?}\n{log:?}")
 }
 
 fn first_page<I>() -> ListingPage<I> {

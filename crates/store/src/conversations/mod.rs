@@ -1,21 +1,27 @@
-//! Conversations as lists show them: users, sessions, escalations, and the events of an agent over
-//! all its streams. Written by commits ([`ConversationChange`]); read here.
+//! Conversations as lists show them: users, sessions, escalations, bridges, schedules, and the events
+//! of an agent over all its streams. Written by commits ([`ConversationChange`]); read here.
 //!
-//! These rows are projections of the streams `user:<userId>` and `conv:<sessionId>`; their bodies
-//! are opaque to the store. The identity of a row is fixed by the first commit that names it. The
+//! These rows are projections of the streams `user:<userId>`, `conv:<sessionId>` and
+//! `when:<scheduleId>`; their bodies are opaque to the store. The identity of a row is fixed by the first commit that names it. The
 //! cost of every page follows its limit, whatever the filter and however many rows are stored.
 
 mod agent_log;
 mod escalations;
+mod proxies;
+mod schedules;
 mod sessions;
 mod users;
 
 pub use agent_log::{AgentLogEvent, AgentLogPage, ReadAgentLog};
 pub use escalations::{EscalationAssignee, EscalationFilter, EscalationRow, ReadEscalations};
+pub use proxies::{Desk, DeskSelection, ProxyFilter, ProxyRow, ReadProxies};
+pub use schedules::{
+    ReadSchedules, ScheduleFilter, ScheduleRecipientRow, ScheduleRow, ScheduleRunRow,
+};
 pub use sessions::{EndedSession, ReadSessions, SessionFilter, SessionRow};
 pub use users::{ChatUserFilter, ChatUserRow, ReadChatUsers};
 
-use tandem_record::{AgentId, ChatUserId, StreamId, TenantId, Timestamp};
+use tandem_record::{AgentId, ChatUserId, ProxyId, StreamId, TenantId, Timestamp};
 
 /// Applied in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +36,17 @@ pub enum ConversationChange {
     /// Adds an escalation or changes its `status`, `priority`, `queue`, `assignee`, `deadline` and
     /// `body`.
     PutEscalation(EscalationRow),
+    /// Adds a bridge or changes its `status` and `body`.
+    PutProxy(ProxyRow),
+    /// A bridge sent a message to its desk, by the id that the network gave it. No effect when it is known.
+    AddProxyMessage { proxy: ProxyId, message: String },
+    /// Adds a schedule or changes its `flow`, `status`, `target_kind`, `user_external_id`, `campaign`
+    /// and `body`.
+    PutSchedule(ScheduleRow),
+    /// Adds an occurrence of a schedule or changes its `body`.
+    PutScheduleRun(ScheduleRunRow),
+    /// Adds a recipient of an occurrence or changes its `body`.
+    PutScheduleRecipient(ScheduleRecipientRow),
     /// Adds the events that this commit appends to the stream to the agent's log. Refused as
     /// `invalid` when it appends none.
     LogEvents {
@@ -46,6 +63,11 @@ impl ConversationChange {
             Self::PutUser(row) => row.body.len(),
             Self::PutSession(row) => row.body.len(),
             Self::PutEscalation(row) => row.body.len(),
+            Self::PutProxy(row) => row.body.len(),
+            Self::AddProxyMessage { message, .. } => message.len(),
+            Self::PutSchedule(row) => row.body.len(),
+            Self::PutScheduleRun(row) => row.body.len(),
+            Self::PutScheduleRecipient(row) => row.body.len(),
             Self::TouchUser { .. } | Self::LogEvents { .. } => 0,
         }
     }

@@ -1,11 +1,11 @@
 //! Settings, which are written outside commits, and API keys.
 
 use super::MemoryStore;
+use super::state::State;
 use crate::SettingsStore;
-use crate::audit::AuditDraft;
 use crate::epochs::CachedData;
 use crate::fault::Fault;
-use crate::keys::{KeyRecord, Keys};
+use crate::keys::{ChooseKeys, KeyRecord, Keys};
 use async_trait::async_trait;
 use tandem_record::{TenantId, Timestamp};
 
@@ -32,6 +32,15 @@ impl SettingsStore for MemoryStore {
     }
 }
 
+impl State {
+    fn list_keys(&self, tenant: Option<&TenantId>) -> Vec<KeyRecord> {
+        let of_tenant = |key: &&KeyRecord| tenant.is_none_or(|tenant| key.tenant == *tenant);
+        let mut keys: Vec<_> = self.keys.values().filter(of_tenant).cloned().collect();
+        keys.sort_by_key(|key| key.created_at);
+        keys
+    }
+}
+
 #[async_trait]
 impl Keys for MemoryStore {
     async fn key_by_hash(&self, hash: &str) -> Result<Option<KeyRecord>, Fault> {
@@ -40,36 +49,28 @@ impl Keys for MemoryStore {
     }
 
     async fn list_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<KeyRecord>, Fault> {
-        let state = self.state()?;
-        let mut keys: Vec<_> = state
-            .keys
-            .values()
-            .filter(|key| tenant.is_none_or(|tenant| key.tenant == *tenant))
-            .cloned()
-            .collect();
-        keys.sort_by_key(|key| key.created_at);
-        Ok(keys)
+        Ok(self.state()?.list_keys(tenant))
     }
 
-    async fn revoke_key(
+    async fn revoke_keys(
         &self,
         tenant: &TenantId,
-        key_id: &str,
         at: Timestamp,
-        audit: AuditDraft,
-    ) -> Result<bool, Fault> {
+        choose: ChooseKeys,
+    ) -> Result<Vec<String>, Fault> {
         let mut state = self.state()?;
-        let Some(key) = state.keys.get_mut(key_id).filter(|k| k.tenant == *tenant) else {
-            return Ok(false);
-        };
-        if key
-            .revoked_at
-            .replace(key.revoked_at.unwrap_or(at))
-            .is_none()
-        {
-            state.append_audit_entry(&audit);
-            state.raise_epoch(CachedData::Keys);
+        let chosen = choose(&state.list_keys(Some(tenant)));
+        let mut ids = Vec::with_capacity(chosen.len());
+        for (id, audit) in chosen {
+            let key = state.keys.get_mut(&id);
+            let good = key.filter(|key| key.tenant == *tenant && key.revoked_at.is_none());
+            if let Some(key) = good {
+                key.revoked_at = Some(at);
+                state.append_audit_entry(&audit);
+                state.raise_epoch(CachedData::Keys);
+            }
+            ids.push(id);
         }
-        Ok(true)
+        Ok(ids)
     }
 }

@@ -2,21 +2,25 @@
 
 use super::MemoryStore;
 use super::by_creation::ByCreation;
+use super::schedules::Schedules;
 use super::state::State;
 use crate::audit::AuditDraft;
 use crate::commit::Commit;
 use crate::conversations::{
-    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, EndedSession,
-    EscalationFilter, EscalationRow, Listing, ListingPage, ReadAgentLog, ReadChatUsers,
-    ReadEscalations, ReadSessions, SessionFilter, SessionRow, listing,
+    AgentLogEvent, AgentLogPage, ChatUserFilter, ChatUserRow, ConversationChange, Desk,
+    DeskSelection, EndedSession, EscalationFilter, EscalationRow, Listing, ListingPage,
+    ProxyFilter, ProxyRow, ReadAgentLog, ReadChatUsers, ReadEscalations, ReadProxies, ReadSessions,
+    SessionFilter, SessionRow, listing,
 };
 use crate::fault::Fault;
 use crate::read::{PageLimit, StoredEvent};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use tandem_record::conversation::ProxyStatus;
 use tandem_record::{
-    AgentId, ChatUserId, EscalationId, Partition, Seq, SessionId, StreamId, TenantId, Timestamp,
+    AgentId, ChatUserId, EscalationId, Partition, ProxyId, Seq, SessionId, StreamId, TenantId,
+    Timestamp,
 };
 
 #[derive(Default)]
@@ -24,6 +28,10 @@ pub(super) struct Conversations {
     users: BTreeMap<ChatUserId, ChatUserRow>,
     sessions: ByCreation<SessionId, SessionRow>,
     escalations: ByCreation<EscalationId, EscalationRow>,
+    proxies: ByCreation<ProxyId, ProxyRow>,
+    /// The messages that bridges sent to their desks.
+    proxy_messages: Vec<(ProxyId, String)>,
+    pub(super) schedules: Schedules,
     agent_logs: BTreeMap<(TenantId, AgentId), AgentLog>,
 }
 
@@ -47,6 +55,13 @@ impl Conversations {
                 }
                 ConversationChange::PutSession(row) => self.put_session(row),
                 ConversationChange::PutEscalation(row) => self.put_escalation(row),
+                ConversationChange::PutProxy(row) => self.put_proxy(row),
+                ConversationChange::AddProxyMessage { proxy, message } => {
+                    self.proxy_messages.push((proxy.clone(), message.clone()));
+                }
+                ConversationChange::PutSchedule(row) => self.schedules.put_schedule(row),
+                ConversationChange::PutScheduleRun(row) => self.schedules.put_run(row),
+                ConversationChange::PutScheduleRecipient(row) => self.schedules.put_recipient(row),
                 ConversationChange::LogEvents {
                     tenant,
                     agent,
@@ -102,6 +117,22 @@ impl Conversations {
             None => self.escalations.add(row.escalation_id.clone(), row.clone()),
         }
     }
+
+    fn put_proxy(&mut self, row: &ProxyRow) {
+        match self.proxies.get_mut(&row.proxy_id) {
+            Some(stored) => {
+                stored.status = row.status;
+                stored.body.clone_from(&row.body);
+            }
+            None => self.proxies.add(row.proxy_id.clone(), row.clone()),
+        }
+    }
+
+    fn sent_to_desk(&self, row: &ProxyRow, message: &str) -> bool {
+        let sent = self.proxy_messages.iter();
+        let mut sent = sent.filter(|(_, of)| of == message);
+        sent.any(|(proxy, _)| *proxy == row.proxy_id)
+    }
 }
 
 impl State {
@@ -142,6 +173,13 @@ impl State {
             .retain(|row| row.session_id != *session);
         let of_session = |row: &EscalationRow| row.session_id == *session;
         conversations.escalations.retain(|row| !of_session(row));
+        conversations
+            .proxies
+            .retain(|row| row.session_id != *session);
+        let proxies = &conversations.proxies;
+        conversations
+            .proxy_messages
+            .retain(|(proxy, _)| proxies.get(proxy).is_some());
         let stream = StreamId::of_session(session);
         for log in conversations.agent_logs.values_mut() {
             log.ranges.retain(|_, (of, _, _)| *of != stream);
@@ -149,9 +187,10 @@ impl State {
         self.interrupts.retain(|row| row.stream != stream);
         self.idempotency
             .retain(|_, record| record.session.as_ref() != Some(session));
-        if let Some(log) = self.streams.get_mut(&stream) {
-            log.purge();
-        }
+        let media = StreamId::media_prefix(session);
+        let logs = self.streams.iter_mut();
+        logs.filter(|(of, _)| **of == stream || of.as_str().starts_with(&media))
+            .for_each(|(_, log)| log.purge());
         if let Some(audit) = audit {
             self.append_audit_entry(audit);
         }
@@ -278,6 +317,69 @@ impl ReadEscalations for MemoryStore {
             |row| row.body.len(),
             |row| row.tenant == *tenant && filter.matches(row),
         ))))
+    }
+}
+
+#[async_trait]
+impl ReadProxies for MemoryStore {
+    async fn proxy(&self, tenant: &TenantId, proxy: &ProxyId) -> Result<Option<ProxyRow>, Fault> {
+        let state = self.state()?;
+        let found = state.conversations.proxies.get(proxy);
+        Ok(found.filter(|row| row.tenant == *tenant).cloned())
+    }
+
+    async fn list_proxies(
+        &self,
+        tenant: &TenantId,
+        filter: &ProxyFilter,
+        page: &ListingPage<ProxyId>,
+    ) -> Result<Option<Listing<ProxyId, ProxyRow>>, Fault> {
+        let state = self.state()?;
+        let proxies = &state.conversations.proxies;
+        if let Some(after) = &page.after
+            && !proxies.get(after).is_some_and(|row| {
+                let caller = Partition {
+                    tenant: tenant.clone(),
+                    workspace: filter.workspace.clone(),
+                };
+                caller.covers_parts(&row.tenant, row.workspace.as_ref())
+            })
+        {
+            return Ok(None);
+        }
+        Ok(Some(infallible(listing(
+            proxies
+                .older(page.after.as_ref())
+                .map(|row| Ok(row.clone())),
+            page.limit,
+            |row| row.proxy_id.clone(),
+            |row| row.body.len(),
+            |row| row.tenant == *tenant && filter.matches(row),
+        ))))
+    }
+
+    async fn proxies_of_desk(
+        &self,
+        desk: &Desk,
+        selection: &DeskSelection,
+        limit: usize,
+    ) -> Result<Vec<ProxyRow>, Fault> {
+        let state = self.state()?;
+        let conversations = &state.conversations;
+        let of_desk = conversations.proxies.older(None).filter(|row| {
+            let is_selected = match selection {
+                DeskSelection::Active => row.status == ProxyStatus::Active,
+                DeskSelection::Short(short) => row.proxy_id.short() == short,
+                DeskSelection::Message(message) => conversations.sent_to_desk(row, message),
+            };
+            is_selected
+                && row.tenant == desk.tenant
+                && row.agent == desk.agent
+                && row.transport == desk.transport
+                && row.address == desk.address
+                && (desk.workspace.is_none() || desk.workspace == row.workspace)
+        });
+        Ok(of_desk.take(limit).cloned().collect())
     }
 }
 

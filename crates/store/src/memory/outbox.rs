@@ -4,7 +4,7 @@
 use super::MemoryStore;
 use super::state::State;
 use crate::Outbox;
-use crate::commit::{OutboxChange, OutboxEntry};
+use crate::commit::{Committed, OutboxChange, OutboxEntry};
 use crate::fault::Fault;
 use crate::lane::{DueLane, Lane, LaneQuery, rotate_after};
 use crate::lease::{Lease, LeaseId, LeaseRenewal, LeaseRequest};
@@ -20,23 +20,23 @@ fn due_at(entry: &OutboxEntry) -> Timestamp {
 }
 
 impl State {
-    pub(super) fn change_outbox(&mut self, change: OutboxChange) {
+    pub(super) fn change_outbox(&mut self, change: OutboxChange, committed: &mut Committed) {
         match change {
-            OutboxChange::Put(entry) => self.put(entry),
+            OutboxChange::Put(entry) => self.put(entry, committed),
             OutboxChange::Wake(entry) => match self.outbox.get_mut(&entry.effect) {
                 Some(there) => there.available_at = there.available_at.min(entry.available_at),
-                None => self.put(entry),
+                None => self.put(entry, committed),
             },
             OutboxChange::Remove(effect) => {
                 self.failed_effects.remove(&effect);
                 if let Some(removed) = self.outbox.remove(&effect) {
-                    self.remove_from_order(removed);
+                    committed.has_released |= self.remove_from_order(removed);
                 }
             }
         }
     }
 
-    fn put(&mut self, mut entry: OutboxEntry) {
+    fn put(&mut self, mut entry: OutboxEntry, committed: &mut Committed) {
         self.failed_effects.remove(&entry.effect);
         match self.outbox.get(&entry.effect) {
             Some(replaced) => entry.order_key.clone_from(&replaced.order_key),
@@ -48,20 +48,29 @@ impl State {
                 }
             }
         }
+        if entry.lease.is_some() && self.is_held_back(&entry) {
+            entry.lease = None;
+            entry.attempts = 0;
+            committed.held.push(entry.effect.clone());
+        }
         self.outbox.insert(entry.effect.clone(), entry);
     }
 
-    fn remove_from_order(&mut self, removed: OutboxEntry) {
+    /// Whether others of the order are left.
+    fn remove_from_order(&mut self, removed: OutboxEntry) -> bool {
         let Some(key) = removed.order_key else {
-            return;
+            return false;
         };
         let place = (removed.lane.tenant, key);
-        if let Some(order) = self.ordered.get_mut(&place) {
-            order.retain(|effect| *effect != removed.effect);
-            if order.is_empty() {
-                self.ordered.remove(&place);
-            }
+        let Some(order) = self.ordered.get_mut(&place) else {
+            return false;
+        };
+        order.retain(|effect| *effect != removed.effect);
+        if order.is_empty() {
+            self.ordered.remove(&place);
+            return false;
         }
+        true
     }
 
     /// Whether another entry comes first.

@@ -11,7 +11,7 @@ use crate::read::{
 };
 use crate::{ReadDefinitions, ReadIdempotency, ReadInterrupts, ReadRuns, ReadTimers};
 use async_trait::async_trait;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use tandem_record::{
     DefinitionHash, InterruptId, Partition, RunId, StreamId, TenantId, Timestamp, WorkflowId,
@@ -109,6 +109,27 @@ impl ReadRuns for MemoryStore {
         Ok(state
             .live_in_scope(owner, scope)
             .map(|run| run.run_id.clone()))
+    }
+
+    async fn count_descendants(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        limit: u64,
+    ) -> Result<u64, Fault> {
+        let state = self.state()?;
+        let mut below: HashSet<&RunId> = HashSet::from([run]);
+        // A child is created after its parent.
+        for row in state.runs.iter().filter(|row| row.tenant == *tenant) {
+            if row
+                .parent
+                .as_ref()
+                .is_some_and(|parent| below.contains(parent))
+            {
+                below.insert(&row.run_id);
+            }
+        }
+        Ok((below.len() as u64 - 1).min(limit))
     }
 
     async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {

@@ -6,8 +6,8 @@ use super::conversations::Conversations;
 use super::timers::{StoredTimer, TimerPlace};
 use super::webhooks::{Feed, Subscription};
 use crate::commit::{
-    Append, Commit, CommitGuard, DefinitionRecord, IdempotencyRecord, InterruptRow, MemoryJoin,
-    MemoryRow, NewEvent, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
+    Append, Commit, CommitGuard, Committed, DefinitionRecord, IdempotencyRecord, InterruptRow,
+    MemoryJoin, MemoryRow, NewEvent, OutboxEntry, RegistryChange, RunRow, SnapshotRecord,
 };
 use crate::epochs::CachedData;
 use crate::fault::{Conflict, Error, Fault};
@@ -125,9 +125,13 @@ impl State {
             .keys
             .values()
             .filter(|other| other.key_id != key.key_id);
-        match others.find(|other| other.hash == key.hash) {
-            Some(duplicate) => Err(key.duplicates(&duplicate.key_id)),
-            None => Ok(()),
+        if let Some(duplicate) = others.find(|other| other.hash == key.hash) {
+            return Err(key.duplicates(&duplicate.key_id));
+        }
+        let maker = key.made_by.as_ref().and_then(|maker| self.keys.get(maker));
+        match maker.is_some_and(|maker| maker.revoked_at.is_some()) {
+            true => Err(key.maker_is_revoked()),
+            false => Ok(()),
         }
     }
 
@@ -205,7 +209,8 @@ impl State {
     }
 
     /// Call only after [`Self::validate`] succeeded.
-    pub(super) fn apply(&mut self, commit: Commit) {
+    pub(super) fn apply(&mut self, commit: Commit) -> Committed {
+        let mut committed = Committed::default();
         for data in CachedData::ALL {
             if data.is_changed_by(&commit) {
                 self.raise_epoch(data);
@@ -219,7 +224,7 @@ impl State {
             self.change_timer(change);
         }
         for change in commit.outbox {
-            self.change_outbox(change);
+            self.change_outbox(change, &mut committed);
         }
         for record in commit.idempotency {
             self.idempotency.insert(record.key.clone(), record);
@@ -247,6 +252,7 @@ impl State {
         for draft in &commit.audit {
             self.append_audit_entry(draft);
         }
+        committed
     }
 
     fn append(&mut self, append: Append) {

@@ -10,18 +10,19 @@ use tandem_record::{
     Timestamp, WebhookId, WorkflowId,
 };
 use tandem_store::{
-    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, Commit, DelegationRecord, DeliveryListing,
-    DeliveryRow, DueLane, DueTimer, EndedSession, Error, Fault, GroupRecord, IdempotencyKey,
-    IdempotencyRecord, KeyRecord, Keys, LaneQuery, LeaseId, LeaseRenewal, LeaseRequest, ListedRun,
-    Log, Maintenance, MemoryQuery, MemoryRow, MemoryView, Outbox, OutboxEntry, PageLimit,
-    ParkedWork, ReadDefinitions, ReadIdempotency, ReadLog, ReadMemory, ReadPeople, ReadTimers,
-    ReadWebhooks, RegisteredWorkflow, RunPosition, SettingsStore, SnapshotRecord, StorageUsage,
-    StoredWebhook, StreamSlice, WebhookFeed, WorkFailure, WorkFailures,
+    Audit, AuditDraft, AuditHead, AuditRow, Checkpoint, ChooseKeys, Commit, Committed,
+    DelegationRecord, DeliveryListing, DeliveryRow, DueLane, DueTimer, EndedSession, Error, Fault,
+    GroupRecord, IdempotencyKey, IdempotencyRecord, KeyRecord, Keys, LaneQuery, LeaseId,
+    LeaseRenewal, LeaseRequest, ListedRun, Log, Maintenance, MemoryQuery, MemoryRow, MemoryView,
+    Outbox, OutboxEntry, PageLimit, ParkedWork, ReadDefinitions, ReadIdempotency, ReadLog,
+    ReadMemory, ReadPeople, ReadTimers, ReadWebhooks, RegisteredWorkflow, RunPosition,
+    SettingsStore, SnapshotRecord, StorageUsage, StoredWebhook, StreamSlice, WebhookFeed,
+    WorkFailure, WorkFailures,
 };
 
 #[async_trait]
 impl Log for FailingStore {
-    async fn commit(&self, commit: Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
         self.faults.reach().await?;
         match self.faults.of_commit() {
             InjectedFault::None => self.apply(commit).await,
@@ -324,14 +325,13 @@ impl Keys for FailingStore {
         self.inner.list_keys(tenant).await
     }
 
-    async fn revoke_key(
+    async fn revoke_keys(
         &self,
         tenant: &TenantId,
-        key_id: &str,
         at: Timestamp,
-        audit: AuditDraft,
-    ) -> Result<bool, Fault> {
-        self.inner.revoke_key(tenant, key_id, at, audit).await
+        choose: ChooseKeys,
+    ) -> Result<Vec<String>, Fault> {
+        self.inner.revoke_keys(tenant, at, choose).await
     }
 }
 

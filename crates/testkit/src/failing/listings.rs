@@ -93,6 +93,16 @@ impl ReadRuns for FailingStore {
         self.inner.live_run_in_scope(owner, scope).await
     }
 
+    async fn count_descendants(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        limit: u64,
+    ) -> Result<u64, Fault> {
+        self.faults.of_read().await?;
+        self.inner.count_descendants(tenant, run, limit).await
+    }
+
     async fn count_by_status(&self) -> Result<Vec<(String, u64)>, Fault> {
         self.faults.of_read().await?;
         self.inner.count_by_status().await

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tandem_record::EffectId;
-use tandem_store::{Commit, CommitGuard, OutboxChange, Store};
+use tandem_store::{Commit, CommitGuard, Committed, OutboxChange, Store};
 
 /// What commits made durable, as far as tests need it.
 #[derive(Default)]
@@ -39,6 +39,14 @@ impl CommittedEffects {
             .lock()
             .get(effect)
             .is_some_and(|counts| counts.put > 0)
+    }
+
+    /// Whether a result of the effect is recorded for every time it was put into the outbox.
+    pub(crate) fn has_result(&self, effect: &EffectId) -> bool {
+        let effects = self.effects.lock();
+        effects
+            .get(effect)
+            .is_some_and(|of| of.results >= of.put && of.put > 0)
     }
 
     /// Effects with more recorded results than entries in the outbox.
@@ -94,9 +102,9 @@ impl FailingStore {
         }
     }
 
-    async fn apply(&self, commit: Commit) -> Result<(), tandem_store::Error> {
+    async fn apply(&self, commit: Commit) -> Result<Committed, tandem_store::Error> {
         let counted = commit.clone();
-        self.inner.commit(commit).await?;
+        let committed = self.inner.commit(commit).await?;
         self.committed.count(&counted);
         if !counted.appends.is_empty() {
             let size = counted.size();
@@ -104,6 +112,6 @@ impl FailingStore {
                 .last_append_size
                 .store(size, Ordering::Relaxed);
         }
-        Ok(())
+        Ok(committed)
     }
 }

@@ -125,6 +125,22 @@ impl Faults {
         self.crash.notified().await;
     }
 
+    /// Returns while the process runs: not while it is paused, and never after it has ended.
+    pub(crate) async fn lives(&self) {
+        let mut connection = self.connection.subscribe();
+        let runs =
+            |now: &StoreConnection| matches!(now, StoreConnection::Up | StoreConnection::Down);
+        // The sender is owned by this object, so waiting cannot fail.
+        drop(connection.wait_for(runs).await);
+    }
+
+    /// A call to the outside ends the process, while there are faults.
+    pub(crate) async fn crash_on_call(&self) {
+        if self.crashes && !self.is_disabled() {
+            self.crash_process().await;
+        }
+    }
+
     /// Signals the test to end the process, and never returns.
     pub(super) async fn crash_process(&self) -> ! {
         self.crash.notify_one();

@@ -198,6 +198,7 @@ fn request(rng: &mut SmallRng, workflow: &str) -> RunRequest {
         memory: None,
         forked_from: None,
         forked_by: Vec::new(),
+        levels_above: 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many seeds on all cores.
 
-use super::{SimulationStats, StoreKind, memory_store, run, run_processes};
+use super::{SimulationStats, StoreKind, memory_store, run, run_conversations, run_processes};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +43,13 @@ pub fn run_many(seeds: Range<u64>) -> Summary {
 pub fn run_many_processes(seeds: Range<u64>) -> Summary {
     run_seeds(seeds, "processes", |seed| {
         run_processes(seed, memory_store(), StoreKind::Memory)
+    })
+}
+
+/// Simulates conversations with every seed of the range.
+pub fn run_many_conversations(seeds: Range<u64>) -> Summary {
+    run_seeds(seeds, "conversations", |seed| {
+        run_conversations(seed, memory_store(), StoreKind::Memory)
     })
 }
 
@@ -99,7 +106,7 @@ fn caught(
 }
 
 impl SimulationStats {
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.incarnations += other.incarnations;
         self.runs += other.runs;
         self.events += other.events;
@@ -114,5 +121,10 @@ impl SimulationStats {
         self.repeated_calls += other.repeated_calls;
         self.purged_runs += other.purged_runs;
         self.forks += other.forks;
+        self.sessions += other.sessions;
+        self.turns += other.turns;
+        self.flow_runs += other.flow_runs;
+        self.texts += other.texts;
+        self.rebuilt_flows += other.rebuilt_flows;
     }
 }

@@ -8,6 +8,7 @@ mod callbacks;
 mod check;
 mod client;
 mod client_observations;
+mod conversations;
 mod decisions;
 mod forks;
 mod many;
@@ -21,7 +22,10 @@ mod verifier;
 mod webhooks;
 mod workflows;
 
-pub use many::{SeedFailure, Summary, run_many, run_many_processes, run_seeds};
+pub use conversations::{run_conversations, run_crash_points};
+pub use many::{
+    SeedFailure, Summary, run_many, run_many_conversations, run_many_processes, run_seeds,
+};
 pub use processes::{StoreKind, run_processes};
 
 use processes::ProcessFaults;
@@ -108,6 +112,12 @@ pub struct SimulationStats {
     pub repeated_calls: u64,
     pub purged_runs: u64,
     pub forks: u64,
+    /// Of conversations.
+    pub sessions: u64,
+    pub turns: u64,
+    pub flow_runs: u64,
+    pub texts: u64,
+    pub rebuilt_flows: u64,
 }
 
 /// Runs one simulation. `Err` names the violated invariant.

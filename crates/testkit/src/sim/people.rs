@@ -57,7 +57,7 @@ pub(super) async fn answer(sim: &Simulation, runtime: &Runtime, rng: &mut SmallR
     if sim.decisions.lock().tries(&row.interrupt) + many > MAX_DECISIONS {
         return;
     }
-    let access_check: AccessCheck = Arc::new(move |policy: &DecisionPolicy| {
+    let access_check: AccessCheck = Arc::new(move |policy: &DecisionPolicy, _| {
         if allowed {
             DecisionAuthorization::Granted(DeciderSnapshot {
                 groups: policy.groups.clone(),
@@ -174,7 +174,7 @@ pub(super) async fn answer_everything(sim: &Simulation, runtime: &Runtime) -> Re
             value: valid_answer(&row.kind),
             action: Some("accept"),
             allowed: true,
-            access_check: Arc::new(|_: &DecisionPolicy| {
+            access_check: Arc::new(|_: &DecisionPolicy, _| {
                 DecisionAuthorization::Granted(DeciderSnapshot::default())
             }),
         };

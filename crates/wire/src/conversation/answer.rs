@@ -27,6 +27,12 @@ pub struct InboundAnswer {
     pub outbound: Vec<OutboundText>,
 }
 
+/// What became of each message that a network delivered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InboundAnswers {
+    pub messages: Vec<InboundAnswer>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OutboundText {
     pub id: EffectId,

@@ -8,6 +8,7 @@ use tandem_record::{Masking, SessionId, Timestamp};
 pub(super) fn write_decision(decision: &AuthorizationDecision, out: &mut Payload) {
     out.set("action", &decision.action);
     out.opt("escalationId", decision.escalation_id.as_ref());
+    out.opt("proxyId", decision.proxy_id.as_ref());
     out.opt("reason", decision.reason.as_ref());
     out.opt("signal", decision.signal.as_ref());
     out.set("adapter", &decision.adapter);

@@ -2,7 +2,7 @@
 
 use super::event::Payload;
 use tandem_record::Timestamp;
-use tandem_record::conversation::{EscalationRecord, SessionEventBody as Body};
+use tandem_record::conversation::{EscalationRecord, RestartedTimeout, SessionEventBody as Body};
 
 pub(super) fn escalation_payload(body: &Body, out: &mut Payload) {
     match body {
@@ -15,6 +15,8 @@ pub(super) fn escalation_payload(body: &Body, out: &mut Payload) {
                 metadata,
                 client_id,
                 deadline,
+                queue,
+                assignee,
                 ..
             } = &**escalation;
             out.set("escalationId", id);
@@ -24,6 +26,8 @@ pub(super) fn escalation_payload(body: &Body, out: &mut Payload) {
             out.opt_text("metadata", metadata.as_ref());
             out.opt("clientId", client_id.as_ref());
             out.opt("deadline", deadline.map(Timestamp::rfc3339));
+            out.opt("queue", queue.as_ref());
+            out.opt("assignee", assignee.as_ref());
         }
         Body::EscalationVoted {
             escalation_id,
@@ -32,6 +36,32 @@ pub(super) fn escalation_payload(body: &Body, out: &mut Payload) {
             out.set("escalationId", escalation_id);
             out.set("by", &vote.by);
             out.opt_text("message", vote.message.as_ref());
+        }
+        Body::EscalationClaimed {
+            escalation_id,
+            by,
+            stopped,
+            wait_left_ms: _,
+        } => {
+            out.set("escalationId", escalation_id);
+            out.set("assignee", by);
+            out.set("timeoutStopped", stopped.is_some());
+        }
+        Body::EscalationReleased {
+            escalation_id,
+            restarted,
+        } => {
+            out.set("escalationId", escalation_id);
+            write_restart(restarted.as_ref(), out);
+        }
+        Body::EscalationAssigned {
+            escalation_id,
+            assignee,
+            restarted,
+        } => {
+            out.set("escalationId", escalation_id);
+            out.set("assignee", assignee);
+            write_restart(restarted.as_ref(), out);
         }
         Body::EscalationResolved {
             escalation_id,
@@ -71,4 +101,10 @@ pub(super) fn escalation_payload(body: &Body, out: &mut Payload) {
         Body::QueueConsumed { message_ids } => out.set("messageIds", message_ids),
         _ => {}
     }
+}
+
+/// The deadline of an escalation whose time runs again.
+fn write_restart(restarted: Option<&RestartedTimeout>, out: &mut Payload) {
+    let deadline = restarted.and_then(|restarted| restarted.deadline);
+    out.opt("deadline", deadline.map(Timestamp::rfc3339));
 }

@@ -3,8 +3,8 @@
 
 use super::event_name::event_name;
 use super::event_payload::write_payload;
+use super::response_payload::write_response_meta;
 use crate::fields::{Fields, WriteFields};
-use crate::masked_value::masked;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tandem_record::conversation::{AdminActor, SessionEvent, SessionStart};
@@ -36,6 +36,7 @@ pub fn event(
         turn,
         flow,
         actor,
+        response,
         body,
     } = &recorded.event;
     let mut out = Fields::default();
@@ -63,6 +64,9 @@ pub fn event(
     out.set("actor", actor.as_ref().map(shown_actor));
     let mut payload = Payload::new(reader.texts);
     write_payload(body, &mut payload);
+    if let Some(meta) = response {
+        write_response_meta(meta, &mut payload);
+    }
     out.set("payload", payload.into_fields());
     Value::Object(out.0)
 }
@@ -102,7 +106,7 @@ impl Payload {
 
     /// A text or data of a person, an author or a called service.
     pub(super) fn text(&mut self, key: &'static str, value: impl Serialize) {
-        let shown = masked(&json!(value), self.texts);
+        let shown = self.texts.mask_value(&json!(value));
         self.fields.opt(key, shown);
     }
 

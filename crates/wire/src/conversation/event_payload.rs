@@ -5,7 +5,9 @@ use super::escalation_payload::escalation_payload;
 use super::event::Payload;
 use super::flow_payload::flow_payload;
 use super::interrupt_payload::interrupt_payload;
+use super::proxy_payload::proxy_payload;
 use super::response_payload::response_payload;
+use super::takeover_payload::takeover_payload;
 use serde_json::json;
 use tandem_record::Timestamp;
 use tandem_record::conversation::{
@@ -106,6 +108,15 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
             out.set("fallbackUsed", fallback_used);
         }
         Body::AuthorizationDecided(decision) => super::audit::write_decision(decision, out),
+        Body::ScheduleScopeDenied {
+            operation,
+            schedule_id,
+            offending_fields,
+        } => {
+            out.set("operation", operation.tool());
+            out.opt("scheduleId", schedule_id.as_ref());
+            out.set("offendingFields", offending_fields);
+        }
         Body::SessionEndRequested { reason } | Body::SessionEnded { reason } => {
             out.set("reason", reason);
         }
@@ -119,10 +130,15 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
         | Body::FlowFailed { .. }
         | Body::FlowDiverged { .. }
         | Body::FlowEffectIgnored { .. }
+        | Body::FlowNondeterministic { .. }
         | Body::DivergenceSettled { .. }
         | Body::FlowStartDeferred { .. }
         | Body::FlowStartWithdrawn { .. }
-        | Body::WorkflowFinishedEarly { .. } => flow_payload(body, out),
+        | Body::WorkflowFinishedEarly { .. }
+        | Body::WorkflowQuestionOpened { .. }
+        | Body::WorkflowQuestionAnswered { .. }
+        | Body::WorkflowAnswerRefused { .. }
+        | Body::WorkflowQuestionClosed { .. } => flow_payload(body, out),
         Body::InterruptPaused { .. }
         | Body::InterruptResumed { .. }
         | Body::InterruptLate { .. }
@@ -135,12 +151,26 @@ pub(super) fn write_payload(body: &Body, out: &mut Payload) {
         | Body::ApprovalDecided { .. } => interrupt_payload(body, out),
         Body::EscalationCreated(_)
         | Body::EscalationVoted { .. }
+        | Body::EscalationClaimed { .. }
+        | Body::EscalationReleased { .. }
+        | Body::EscalationAssigned { .. }
         | Body::EscalationResolved { .. }
         | Body::EscalationTimedOut { .. }
         | Body::EscalationCanceled { .. }
         | Body::EscalationDetached { .. }
         | Body::PendingMessage { .. }
         | Body::QueueConsumed { .. } => escalation_payload(body, out),
+        Body::LiveTakeoverStarted { .. }
+        | Body::LiveTakeoverMessage { .. }
+        | Body::LiveTakeoverForwarded(_)
+        | Body::LiveTakeoverEnded(_)
+        | Body::ExternalReplyRecorded { .. } => takeover_payload(body, out),
+        Body::ProxyStarted { .. }
+        | Body::ProxyInputReceived { .. }
+        | Body::ProxyInputTaken { .. }
+        | Body::ProxyForwarded { .. }
+        | Body::ProxyTimedOut { .. }
+        | Body::ProxyStopped { .. } => proxy_payload(body, out),
         Body::ResponsePrepared { .. }
         | Body::ResponseQueued { .. }
         | Body::DraftHeld { .. }
@@ -163,12 +193,42 @@ fn turn_cause(cause: &TurnCause, out: &mut Payload) {
         TurnCause::Deadline { interrupt }
         | TurnCause::Reminder { interrupt, .. }
         | TurnCause::Answered { interrupt, .. } => out.set("interruptId", interrupt),
+        TurnCause::WorkflowAsked {
+            interrupt,
+            question,
+        } => {
+            out.set("interruptId", interrupt);
+            out.set("runId", &question.run_id);
+        }
         TurnCause::WorkflowFinished { interrupt, result } => {
             out.set("interruptId", interrupt);
             out.set("runId", &result.run_id);
         }
+        TurnCause::EndTakeover(ending) => {
+            out.set("escalationId", &ending.escalation);
+            out.set("reason", ending.reason);
+        }
+        TurnCause::ProxyInput { proxy, input } => {
+            out.set("proxyId", proxy);
+            out.set("inputId", &input.id);
+        }
+        TurnCause::ProxyClosed {
+            interrupt,
+            proxy,
+            reason,
+            timed_out: _,
+        } => {
+            out.set("interruptId", interrupt);
+            out.set("proxyId", proxy);
+            out.set("reason", reason);
+        }
         TurnCause::EscalationClosed { escalation } => out.set("escalationId", escalation),
         TurnCause::StartFlow(request) => out.set("flowId", &request.flow),
+        TurnCause::Scheduled(turn) => {
+            out.set("scheduleId", &turn.schedule_id);
+            out.set("scheduledFor", turn.scheduled_for.rfc3339());
+            out.set("flowId", &turn.flow_id);
+        }
     }
 }
 
@@ -198,11 +258,15 @@ fn requested_work(work: &RequestedWork, out: &mut Payload) {
         SessionWork::Code(call) => out.set("path", &call.path),
         SessionWork::StartWorkflow(start) => out.set("workflowId", &start.workflow_id),
         SessionWork::CancelWorkflow { run_id } => out.set("runId", run_id),
+        SessionWork::AnswerWorkflow(answer) => out.set("runId", &answer.run_id),
         SessionWork::Continue
         | SessionWork::Send(_)
+        | SessionWork::Notify(_)
         | SessionWork::Transcribe { .. }
         | SessionWork::ReportFlow(_)
+        | SessionWork::ReportSchedule(_)
         | SessionWork::ListEscalations => {}
+        SessionWork::ManageSchedule(call) => out.set("name", call.operation.tool()),
     }
 }
 

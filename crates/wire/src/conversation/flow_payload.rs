@@ -3,7 +3,12 @@
 use super::event::Payload;
 use serde_json::{Value, json};
 use tandem_record::Timestamp;
-use tandem_record::conversation::{FlowFailure, FlowPause, SessionEventBody as Body};
+use tandem_record::conversation::{FlowFailure, FlowPause, ParentNode, SessionEventBody as Body};
+
+/// The node of a workflow that a flow was started for.
+fn shown_parent(parent: &ParentNode) -> Value {
+    json!({"runId": parent.run_id, "nodeId": parent.node_id})
+}
 
 pub(super) fn flow_payload(body: &Body, out: &mut Payload) {
     match body {
@@ -17,7 +22,7 @@ pub(super) fn flow_payload(body: &Body, out: &mut Payload) {
             out.set("origin", origin);
             out.opt_text("input", input.as_ref());
             out.set("codeHash", version);
-            out.opt("parent", parent.as_ref());
+            out.opt("parent", parent.as_ref().map(shown_parent));
             out.opt("attempt", Some(attempt).filter(|attempt| **attempt > 1));
         }
         Body::FlowStartRefused { reason } => out.set("reason", reason),
@@ -50,6 +55,12 @@ pub(super) fn flow_payload(body: &Body, out: &mut Payload) {
             expected,
             actual,
             code_hash,
+        }
+        | Body::FlowNondeterministic {
+            step,
+            expected,
+            actual,
+            code_hash,
         } => {
             out.set("step", step);
             out.text("expected", expected);
@@ -74,9 +85,9 @@ pub(super) fn flow_payload(body: &Body, out: &mut Payload) {
         } => {
             out.set("deferredFlowId", flow_id);
             out.opt_text("input", input.as_ref());
-            out.set("parent", parent);
+            out.set("parent", shown_parent(parent));
         }
-        Body::FlowStartWithdrawn { parent } => out.set("parent", parent),
+        Body::FlowStartWithdrawn { parent } => out.set("parent", shown_parent(parent)),
         Body::WorkflowFinishedEarly {
             interrupt_id,
             result,
@@ -84,6 +95,42 @@ pub(super) fn flow_payload(body: &Body, out: &mut Payload) {
             out.set("interruptId", interrupt_id);
             out.set("runId", &result.run_id);
             out.set("status", &result.status);
+        }
+        Body::WorkflowQuestionOpened {
+            wait,
+            question,
+            escalation_id,
+        } => {
+            out.set("interruptId", wait);
+            out.set("runId", &question.run_id);
+            out.set("nodeId", &question.node_id);
+            out.set("questionId", &question.interrupt_id);
+            out.set("kind", &question.kind);
+            out.opt("escalationId", escalation_id.as_ref());
+            out.text("data", &question.data);
+        }
+        Body::WorkflowQuestionAnswered {
+            interrupt_id,
+            key,
+            value,
+        } => {
+            out.set("questionId", interrupt_id);
+            out.set("key", key);
+            out.text("value", value);
+        }
+        Body::WorkflowAnswerRefused {
+            interrupt_id,
+            reason,
+        } => {
+            out.set("questionId", interrupt_id);
+            out.set("reason", reason);
+        }
+        Body::WorkflowQuestionClosed {
+            interrupt_id,
+            outcome,
+        } => {
+            out.set("questionId", interrupt_id);
+            out.set("outcome", outcome);
         }
         _ => {}
     }
@@ -95,6 +142,7 @@ fn flow_pause(pause: &FlowPause, out: &mut Payload) {
         FlowPause::Confirm { .. } => "confirm",
         FlowPause::Wait { .. } => "wait",
         FlowPause::Workflow { .. } => "workflow",
+        FlowPause::ProxyWait { .. } => "proxy_wait",
     };
     out.set("kind", kind);
     out.set("interruptId", pause.interrupt_id());
@@ -109,6 +157,7 @@ fn flow_pause(pause: &FlowPause, out: &mut Payload) {
             out.opt("escalationId", escalation_id.as_ref());
         }
         FlowPause::Workflow { run_id, .. } => out.set("runId", run_id),
+        FlowPause::ProxyWait { proxy_id, .. } => out.set("proxyId", proxy_id),
         FlowPause::Confirm { .. } => {}
     }
     out.opt("deadline", pause.deadline().map(Timestamp::rfc3339));

@@ -28,6 +28,7 @@ pub fn outbox_entry(session: &SessionId, intent: &OutboxIntent) -> Value {
     out.set("origin", intent.origin);
     out.set("status", intent.status);
     out.opt("providerMessageId", intent.provider_message_id.as_ref());
+    out.opt("template", intent.template.as_ref());
     out.opt("reason", intent.reason.as_ref());
     out.set("at", intent.at.rfc3339());
     json!(out.0)
@@ -55,6 +56,7 @@ fn record_name(record: &FlowRecord) -> &'static str {
         FlowRecord::Effect { .. } => "flow.effect",
         FlowRecord::Result { .. } => "flow.result",
         FlowRecord::Host { .. } => "flow.host",
+        FlowRecord::Hook { .. } => "flow.hook",
         FlowRecord::Paused { .. } => "flow.paused",
         FlowRecord::Resumed { .. } => "flow.resumed",
         FlowRecord::Ended { .. } => "flow.ended",

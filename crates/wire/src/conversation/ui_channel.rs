@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tandem_record::conversation::{
-    CandidateOrigin, ConfirmOutcome, LedgerMessage, SessionEnd, SessionEvent,
+    CandidateOrigin, ConfirmOutcome, LedgerMessage, MediaRef, SessionEnd, SessionEvent,
     SessionEventBody as Body, SessionStart,
 };
-use tandem_record::{EffectId, InterruptId, Recorded, Seq, SessionId};
+use tandem_record::{EffectId, InterruptId, MediaId, Recorded, Seq, SessionId};
 
 /// Keys of the host, which visitors are not shown.
 const RESERVED_PREFIX: &str = "__zupa.";
@@ -80,6 +80,16 @@ pub enum UiFrame {
         origin: Option<CandidateOrigin>,
         #[serde(skip_serializing_if = "Option::is_none")]
         turn_id: Option<String>,
+        /// The text as speech; the client asks for its bytes with `GET_MEDIA`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speech: Option<MediaRef>,
+    },
+    /// A recording that the client asked for.
+    Media {
+        id: MediaId,
+        content_type: String,
+        /// In base64.
+        data: String,
     },
     /// A piece of an answer that is not final.
     TokenChunk {
@@ -156,6 +166,8 @@ pub struct UiProjection {
     /// Options of the confirmation that the flow is about to ask.
     options: Vec<String>,
     question: Option<InterruptId>,
+    /// A person has the floor: nothing more of an answer is shown.
+    is_taken_over: bool,
 }
 
 struct QueuedText {
@@ -181,11 +193,15 @@ impl UiProjection {
             turn: None,
             options: Vec::new(),
             question: None,
+            is_taken_over: false,
         }
     }
 
     /// A piece of the answer of the turn under way.
     pub fn piece(&mut self, content: &str) -> Option<UiFrame> {
+        if self.is_taken_over {
+            return None;
+        }
         let turn = self.turn.as_mut()?;
         turn.has_streamed = true;
         Some(UiFrame::TokenChunk {
@@ -217,6 +233,7 @@ impl UiProjection {
                     sequence: seq,
                     origin: None,
                     turn_id: None,
+                    speech: None,
                 }]
             }
             Body::TurnStarted { .. } => {
@@ -256,9 +273,11 @@ impl UiProjection {
                 self.queued.insert(effect_id.clone(), text);
                 Vec::new()
             }
-            Body::ResponseSent { effect_id, .. } => {
+            Body::ResponseSent {
+                effect_id, speech, ..
+            } => {
                 let sent = self.queued.remove(effect_id);
-                sent.map(|sent| self.message(effect_id, sent, seq))
+                sent.map(|sent| self.message(effect_id, sent, speech.clone(), seq))
                     .into_iter()
                     .collect()
             }
@@ -273,6 +292,23 @@ impl UiProjection {
                     sequence: seq,
                 });
                 suppressed.into_iter().collect()
+            }
+            Body::LiveTakeoverStarted { .. } => {
+                self.is_taken_over = true;
+                let under_way = self.turn.as_mut().filter(|turn| turn.has_streamed);
+                let streamed = under_way.filter(|turn| !turn.has_queued).map(|turn| {
+                    turn.has_streamed = false;
+                    turn.number
+                });
+                let lost = streamed.map(|number| UiFrame::Suppressed {
+                    turn_id: self.session.turn_id(number),
+                    sequence: seq,
+                });
+                lost.into_iter().collect()
+            }
+            Body::LiveTakeoverEnded(_) => {
+                self.is_taken_over = false;
+                Vec::new()
             }
             Body::KvChanged { key, value } if self.shows_key(key) => {
                 let value = value.clone().unwrap_or_default();
@@ -333,7 +369,13 @@ impl UiProjection {
         frame.into_iter().collect()
     }
 
-    fn message(&self, id: &EffectId, sent: QueuedText, sequence: Seq) -> UiFrame {
+    fn message(
+        &self,
+        id: &EffectId,
+        sent: QueuedText,
+        speech: Option<MediaRef>,
+        sequence: Seq,
+    ) -> UiFrame {
         UiFrame::Message {
             id: id.to_string(),
             from: match sent.message.author {
@@ -345,6 +387,7 @@ impl UiProjection {
             sequence,
             origin: Some(sent.origin),
             turn_id: sent.turn.map(|turn| self.session.turn_id(turn)),
+            speech,
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
-use tandem_record::conversation::{ChatUser, EscalationRecord, EscalationResolution, SessionView};
+use tandem_record::conversation::{
+    ChatUser, EscalationRecord, EscalationResolution, EscalationVote, SessionView,
+};
 use tandem_record::{AgentId, SessionId, Timestamp};
 
 /// `GET /sessions/{id}`, and what the rights of an admin are checked against.
@@ -30,7 +32,7 @@ pub fn session(view: &SessionView) -> Value {
         "hitl": {
             "mode": view.hitl.mode,
             "escalationId": view.hitl.escalation_id,
-            "proxyId": null,
+            "proxyId": view.hitl.proxy_id,
             "pendingSince": time(view.hitl.pending_since),
         },
         "flow": flow,
@@ -66,6 +68,8 @@ pub fn escalation(
         context,
         queue,
         assignee,
+        claimed_at,
+        stopped,
     } = record;
     let mut out = Fields::default();
     out.set("id", id);
@@ -88,10 +92,28 @@ pub fn escalation(
     out.opt("cancelReason", cancel_reason.as_ref());
     out.set("requiredApprovals", required_approvals);
     out.opt("approvers", some_unless_empty(approvers));
-    out.opt("votes", some_unless_empty(votes));
+    let votes: Vec<Value> = votes.iter().map(shown_vote).collect();
+    out.opt("votes", some_unless_empty(&votes));
     out.opt("context", context.as_ref());
     out.opt("queue", queue.as_ref());
     out.opt("assignee", assignee.as_ref());
+    out.opt("claimedAt", claimed_at.map(Timestamp::rfc3339));
+    if let Some(stopped) = stopped {
+        out.set("timeoutStopped", true);
+        out.opt(
+            "timeLeftSeconds",
+            stopped.left_ms.map(|ms| ms.div_ceil(1_000)),
+        );
+    }
+    json!(out.0)
+}
+
+fn shown_vote(vote: &EscalationVote) -> Value {
+    let mut out = Fields::default();
+    out.set("by", &vote.by);
+    out.opt("message", vote.message.as_ref());
+    out.opt("actionData", vote.action_data.as_ref());
+    out.set("at", vote.at.rfc3339());
     json!(out.0)
 }
 

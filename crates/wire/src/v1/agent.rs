@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::mask::mask_text;
 use super::payload::error as full;
 use crate::fields::WriteFields;
 use serde_json::{Value, json};
@@ -44,29 +45,31 @@ pub(super) fn payload(
     match event {
         Event::Agent(fact) => agent_event_payload(run, fact, sensitivity, out),
         Event::OrchestratorDecided {
+            node,
             agent_id,
             decision,
             iteration,
             unnumbered,
-            ..
         } => {
             out.set("agentId", agent_id);
-            out.set("decision", decision);
+            out.set("decision", sensitivity.visible_decision(node, decision));
             out.opt("iteration", (!unnumbered).then_some(iteration));
         }
         Event::ConfidenceEscalated {
+            node,
             confidence,
             floor,
             kind,
             worker,
             decision,
-            ..
         } => {
             out.set("confidence", confidence);
             out.set("floor", floor);
             out.set("escalationKind", kind);
             out.set("parentRunId", run);
-            out.opt("workerId", worker.as_ref());
+            let hidden = sensitivity.hides_decision_of(node);
+            out.opt("workerId", worker.as_ref().filter(|_| !hidden));
+            let decision = sensitivity.visible_decision(node, decision);
             out.set("originalDecision", decision);
         }
         Event::Handoff(handoff) => {
@@ -139,12 +142,12 @@ fn agent_event_payload(
             verbosity,
             token_count,
         } => {
-            out.set("reasoning", reasoning);
+            out.set("reasoning", spoken(event, reasoning, sensitivity));
             out.set("verbosity", verbosity);
             out.opt("tokenCount", token_count.as_ref());
         }
         AgentEventKind::ReasoningDelta { delta, sequence } => {
-            out.set("delta", delta);
+            out.set("delta", spoken(event, delta, sensitivity));
             out.set("sequence", sequence);
         }
         AgentEventKind::ToolCalled {
@@ -198,9 +201,13 @@ fn agent_event_payload(
             confidence,
             reasoning,
         } => {
-            out.set("decision", decision);
+            let hidden = sensitivity.hides_decision_of(&event.node);
+            match hidden {
+                true => out.opt("decision", sensitivity.mode.mask_value(decision)),
+                false => out.set("decision", decision),
+            }
             out.opt("confidence", confidence.as_ref());
-            out.opt("reasoning", reasoning.as_ref());
+            out.opt("reasoning", reasoning.as_ref().filter(|_| !hidden));
         }
         // Only the verdict is shown, never the checked content or the feedback.
         AgentEventKind::Verified {
@@ -215,6 +222,14 @@ fn agent_event_payload(
             out.opt("criteria", (!criteria.is_empty()).then_some(criteria));
             out.opt("confidence", confidence.as_ref());
         }
+    }
+}
+
+/// What an agent says about a result, which is as sensitive as the result.
+fn spoken(event: &AgentEvent, text: &str, sensitivity: &Sensitivity) -> Value {
+    match sensitivity.outputs.contains_key(&event.node) {
+        true => mask_text(text, sensitivity.mode),
+        false => json!(text),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A chunk of a model answer, as readers of the log and of `messages` streams see it.
 
+use super::mask::mask_text;
 use crate::fields::{Fields, WriteFields};
-use crate::masked_value::masked;
 use serde_json::{Value, json};
 use tandem_record::{ChunkPiece, OutputChunk, RunId, Sensitivity};
 
@@ -14,7 +14,7 @@ pub(super) fn chunk_payload(
     // Chunks of a port are as sensitive as its whole value.
     let hidden = sensitivity.outputs.contains_key(&event.node);
     let shown = |text: &str| match hidden {
-        true => masked(&json!(text), sensitivity.mode).unwrap_or_else(|| json!("")),
+        true => mask_text(text, sensitivity.mode),
         false => json!(text),
     };
     out.node(&event.node);

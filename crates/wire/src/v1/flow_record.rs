@@ -12,6 +12,7 @@ pub(super) fn type_name(record: &FlowRecord) -> &'static str {
         FlowRecord::Effect { .. } => "tandem.flow.effect",
         FlowRecord::Result { .. } => "tandem.flow.result",
         FlowRecord::Host { .. } => "tandem.flow.host",
+        FlowRecord::Hook { .. } => "tandem.flow.hook",
         FlowRecord::Paused { .. } => "tandem.flow.paused",
         FlowRecord::Resumed { .. } => "tandem.flow.resumed",
         FlowRecord::Ended { .. } => "tandem.flow.ended",
@@ -61,11 +62,21 @@ pub(super) fn payload(record: &FlowRecord, out: &mut impl WriteFields) {
             out.opt("result", value.as_ref());
             out.opt("error", error.as_ref());
         }
+        FlowRecord::Hook {
+            step,
+            input,
+            decision,
+        } => {
+            out.set("step", step);
+            out.set("input", input);
+            out.set("decision", decision);
+        }
         FlowRecord::Paused { pause, .. } => write_pause(pause, out),
         FlowRecord::Resumed {
             interrupt_id,
             by,
             outcome,
+            answered_by: _,
         } => {
             out.set("interruptId", interrupt_id);
             out.set("by", by);

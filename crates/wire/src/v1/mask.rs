@@ -1,7 +1,6 @@
 //! Masking of values that the workflow author marked as sensitive.
 
-use crate::masked_value::masked;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tandem_record::{Masking, NodeId, Object, Sensitivity};
 
 /// Masks the entries of an object whose keys are sensitive.
@@ -14,13 +13,18 @@ pub(super) fn masked_entries(
         .iter()
         .filter_map(|(key, value)| {
             let shown = if sensitive(key) {
-                masked(value, mode)?
+                mode.mask_value(value)?
             } else {
                 value.clone()
             };
             Some((key.clone(), shown))
         })
         .collect()
+}
+
+/// What stands in place of a text where there must be one.
+pub(super) fn mask_text(text: &str, mode: Masking) -> Value {
+    mode.mask_value(&json!(text)).unwrap_or_else(|| json!(""))
 }
 
 /// The outputs of a node with sensitive ports masked.

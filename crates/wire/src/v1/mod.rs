@@ -8,6 +8,7 @@ mod chunk;
 pub mod diff;
 pub mod error;
 mod flow_record;
+mod flow_texts;
 pub mod interrupt;
 mod mask;
 mod memory_and_lineage;

@@ -3,13 +3,13 @@
 use super::agent;
 use super::chunk::chunk_payload;
 use super::flow_record;
+use super::flow_texts::without_texts;
 use super::interrupt::{decider_fields, interrupt_payload, public_data};
 use super::mask::{masked_entries, masked_outputs, masked_run_outputs};
 use super::memory_and_lineage::{memory_payload, owner};
 use super::model::{answer_name, envelope_name, model_payload};
 use super::time::rfc3339;
 use crate::fields::{Fields, WriteFields};
-use crate::masked_value::masked;
 use serde_json::Value;
 use tandem_record::{DrainPolicy, ErrorInfo, Event, RunId, Sensitivity, Timestamp};
 
@@ -83,6 +83,9 @@ pub(super) fn write_payload(
     sensitivity: &Sensitivity,
     out: &mut impl WriteFields,
 ) {
+    let texts = sensitivity.texts;
+    let shown = texts.map(|mode| without_texts(event, mode));
+    let event = shown.as_ref().unwrap_or(event);
     match event {
         Event::RunStarted {
             workflow_id,
@@ -323,7 +326,7 @@ fn data_payload(
             out.untrusted(*untrusted);
             let secret = sensitivity.variables.contains(name);
             let shown = |value: &Option<Value>| match value {
-                Some(value) if secret => masked(value, sensitivity.mode),
+                Some(value) if secret => sensitivity.mode.mask_value(value),
                 other => other.clone(),
             };
             out.set("name", name);
@@ -340,7 +343,7 @@ fn data_payload(
             ..
         } => {
             let shown = if sensitivity.channels.contains(channel) {
-                masked(value, sensitivity.mode).unwrap_or(Value::Null)
+                sensitivity.mode.mask_value(value).unwrap_or(Value::Null)
             } else {
                 value.clone()
             };

@@ -1,7 +1,7 @@
 //! Agents as they are loaded, their users, and all their events.
 
 use crate::api::SharedState;
-use crate::caller::{Caller, RunsCreate, RunsRead};
+use crate::caller::{Caller, OfConversations, RunsCreate, RunsRead};
 use crate::mutation::{IdempotencyCheck, Mutation, respond};
 use crate::paging::{cursor, limit, parse_cursor};
 use crate::params::Params;
@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 )]
 pub(super) async fn list(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
 ) -> Result<Json<Value>, Problem> {
     let agents = api.app.list_agents(&caller)?;
     Ok(Json(json!({"agents": agents})))
@@ -41,7 +41,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn read(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     PathParams(agent): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
     let agent = api.app.read_agent(&caller, &AgentId::from(agent))?;
@@ -57,7 +57,7 @@ pub(super) async fn read(
 )]
 pub(super) async fn users(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     PathParams(agent): PathParams<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
@@ -112,7 +112,7 @@ pub(super) struct ConsentChange {
 )]
 pub(super) async fn change_user(
     State(api): State<SharedState>,
-    caller: Caller<RunsCreate>,
+    caller: Caller<OfConversations<RunsCreate>>,
     PathParams(user): PathParams<String>,
     request: Mutation,
 ) -> Result<Response, Problem> {
@@ -151,11 +151,11 @@ fn shown_user(user: &FoundUser) -> Value {
     operation_id = "readAgentEvents",
     params(("agentId" = String, Path),
            ("after" = Option<i64>, Query, description = "The position of the last event already seen; -1 for all")),
-    responses((status = 200, description = "Events of all sessions of the agent, in order of their commits", body = Value))
+    responses((status = 200, description = "Events of the agent and of all its sessions, in order of their commits", body = Value))
 )]
 pub(super) async fn events(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     PathParams(agent): PathParams<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
@@ -166,7 +166,7 @@ pub(super) async fn events(
     let page = api.app.read_agent_events(&caller, &agent, after).await?;
     let texts = api.app.text_masking(&agent);
     let mut starts: BTreeMap<SessionId, Option<SessionStart>> = BTreeMap::new();
-    let mut events = Vec::new();
+    let mut events: Vec<(u64, Value)> = Vec::new();
     for logged in &page.events {
         let start = match starts.entry(logged.session.clone()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -183,9 +183,23 @@ pub(super) async fn events(
         if let Some(session) = start {
             let reader = EventReader { session, texts };
             let position = AgentLogPosition(logged.position);
-            events.push(wire::event(&logged.event, reader, Some(position)));
+            let shown = wire::event(&logged.event, reader, Some(position));
+            events.push((logged.position, shown));
         }
     }
+    events.extend(page.own.iter().map(|own| {
+        let position = AgentLogPosition(own.position);
+        let shown = wire::agent_level_event(&own.event, &agent, position);
+        (own.position, shown)
+    }));
+    events.extend(page.schedules.iter().filter_map(|logged| {
+        let position = AgentLogPosition(logged.position);
+        let run = logged.run.as_deref();
+        let shown = wire::schedule_event(&logged.event, &logged.schedule, run, position)?;
+        Some((logged.position, shown))
+    }));
+    events.sort_by_key(|(position, _)| *position);
+    let events: Vec<Value> = events.into_iter().map(|(_, event)| event).collect();
     Ok(Json(json!({"events": events, "lastPosition": page.last})))
 }
 

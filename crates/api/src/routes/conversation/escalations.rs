@@ -1,9 +1,10 @@
 //! Escalations: the list, one of them, and their resolution.
 
 use super::admin_call;
-use crate::api::{ApiState, SharedState};
-use crate::caller::{ApprovalsRespond, Caller, RunsRead};
-use crate::mutation::{IdempotencyCheck, Mutation, respond};
+use super::admin_request::AdminRequest;
+use crate::api::SharedState;
+use crate::caller::{ApprovalsRespond, Caller, OfConversations, RunsRead};
+use crate::mutation::Mutation;
 use crate::paging::{cursor, limit, parse_cursor};
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -16,20 +17,22 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tandem_access::Identity;
-use tandem_app::ListingPage;
 use tandem_app::conversation::{
     EscalationFound, EscalationQuery, ResolveEscalation, ResolveTarget,
 };
+use tandem_app::{EscalationAssignee, ListingPage};
 use tandem_record::{AgentId, EscalationId, SessionId};
 use tandem_wire::conversation as wire;
 use utoipa::ToSchema;
 
-const PARAMETERS: [&str; 6] = [
+const PARAMETERS: [&str; 9] = [
     "status",
     "priority",
     "agentId",
     "sessionId",
+    "queue",
+    "assignee",
+    "unclaimed",
     "limit",
     "cursor",
 ];
@@ -39,12 +42,14 @@ const PARAMETERS: [&str; 6] = [
     operation_id = "listEscalations",
     params(("status" = Option<String>, Query), ("priority" = Option<String>, Query),
            ("agentId" = Option<String>, Query), ("sessionId" = Option<String>, Query),
+           ("queue" = Option<String>, Query), ("assignee" = Option<String>, Query),
+           ("unclaimed" = Option<bool>, Query),
            ("limit" = Option<u64>, Query), ("cursor" = Option<String>, Query)),
     responses((status = 200, description = "Escalations the admin may view, newest first", body = Value))
 )]
 pub(super) async fn list(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
@@ -54,6 +59,8 @@ pub(super) async fn list(
         priority: choice(&params, "priority")?,
         agent: params.get("agentId").map(AgentId::from),
         session: params.get("sessionId").map(SessionId::from),
+        queue: params.get("queue").map(str::to_owned),
+        assignee: assignee(&params)?,
     };
     let after = params.get("cursor").map(parse_cursor).transpose()?;
     let page = ListingPage {
@@ -70,6 +77,20 @@ pub(super) async fn list(
     Ok(Json(body))
 }
 
+/// Whose work the listed escalations are: somebody's, or nobody's.
+fn assignee(params: &Params) -> Result<Option<EscalationAssignee>, Problem> {
+    let of = params.get("assignee").map(str::to_owned);
+    match (params.get("unclaimed"), of) {
+        (Some("true"), None) => Ok(Some(EscalationAssignee::Nobody)),
+        (Some("true"), Some(_)) => {
+            let message = "cannot be true together with assignee";
+            Err(Problem::invalid("unclaimed", message))
+        }
+        (Some("false") | None, of) => Ok(of.map(EscalationAssignee::Actor)),
+        (Some(_), _) => Err(Problem::invalid("unclaimed", "must be true or false")),
+    }
+}
+
 /// A parameter that is one of a few names.
 fn choice<T: DeserializeOwned>(params: &Params, name: &str) -> Result<Option<T>, Problem> {
     let read = |text: &str| serde_json::from_value(json!(text));
@@ -84,7 +105,7 @@ fn choice<T: DeserializeOwned>(params: &Params, name: &str) -> Result<Option<T>,
 )]
 pub(super) async fn read(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     PathParams(escalation): PathParams<String>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
@@ -107,6 +128,29 @@ pub(super) struct ResolutionRequest {
     /// Kept as a claim; the actor is the one the agent's rules resolve.
     #[serde(default)]
     resolved_by: Option<String>,
+    /// Which one of the session's, where the path names the session.
+    #[serde(default)]
+    escalation_id: Option<String>,
+    /// The session it has to be of, where the path names the escalation.
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+/// What the path and the body name together.
+fn target_of(named: ResolveTarget, sent: &ResolutionRequest) -> Result<ResolveTarget, Problem> {
+    let ambiguous = || Problem::invalid("", "names the same thing in the path and in the body");
+    match (named, &sent.session_id, &sent.escalation_id) {
+        (named, None, None) => Ok(named),
+        (ResolveTarget::Session(session), None, Some(id)) => Ok(ResolveTarget::EscalationOf(
+            session,
+            EscalationId::from(id.as_str()),
+        )),
+        (ResolveTarget::Escalation(id), Some(session), None) => Ok(ResolveTarget::EscalationOf(
+            SessionId::from(session.as_str()),
+            id,
+        )),
+        _ => Err(ambiguous()),
+    }
 }
 
 #[utoipa::path(
@@ -117,13 +161,19 @@ pub(super) struct ResolutionRequest {
 )]
 pub(super) async fn resolve(
     State(api): State<SharedState>,
-    caller: Caller<ApprovalsRespond>,
+    caller: Caller<OfConversations<ApprovalsRespond>>,
     PathParams(escalation): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let target = ResolveTarget::Escalation(EscalationId::from(escalation));
-    resolve_target(&api, &caller, target, &headers, &request).await
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
+    };
+    resolve_target(admin, target).await
 }
 
 #[utoipa::path(
@@ -134,44 +184,48 @@ pub(super) async fn resolve(
 )]
 pub(super) async fn resolve_of_session(
     State(api): State<SharedState>,
-    caller: Caller<ApprovalsRespond>,
+    caller: Caller<OfConversations<ApprovalsRespond>>,
     PathParams(session): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
     let target = ResolveTarget::Session(SessionId::from(session));
-    resolve_target(&api, &caller, target, &headers, &request).await
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
+    };
+    resolve_target(admin, target).await
 }
 
 async fn resolve_target(
-    api: &ApiState,
-    caller: &Identity,
+    admin: AdminRequest<'_>,
     target: ResolveTarget,
-    headers: &HeaderMap,
-    request: &Mutation,
 ) -> Result<Response, Problem> {
-    let begun = request.begin_for_admin(api, caller, headers).await?;
-    let ticket = match begun {
-        IdempotencyCheck::New(ticket) => ticket,
-        IdempotencyCheck::Replay(response) => return Ok(response),
+    let parse = |request: &Mutation| {
+        let sent: ResolutionRequest = request.json()?;
+        Ok((target_of(target, &sent)?, sent))
     };
-    let sent: ResolutionRequest = request.json()?;
-    let decision = ResolveEscalation {
-        approved: sent.approved,
-        message: sent.message,
-        action_data: sent.action_data,
-        resolved_by: sent.resolved_by,
-    };
-    let call = admin_call(caller, headers);
     let render = |found: &EscalationFound| ApiResponse::ok(shown(found));
-    respond(ticket, render, |idempotency| {
-        api.app
-            .resolve_escalation(&call, target, decision, idempotency)
-    })
-    .await
+    let api = admin.api;
+    admin
+        .answer(parse, render, async |call, sent, idempotency| {
+            let (target, sent): (ResolveTarget, ResolutionRequest) = sent;
+            let decision = ResolveEscalation {
+                approved: sent.approved,
+                message: sent.message,
+                action_data: sent.action_data,
+                resolved_by: sent.resolved_by,
+            };
+            api.app
+                .resolve_escalation(&call, target, decision, idempotency)
+                .await
+        })
+        .await
 }
 
-fn shown(found: &EscalationFound) -> Value {
+pub(super) fn shown(found: &EscalationFound) -> Value {
     let EscalationFound {
         record,
         session,

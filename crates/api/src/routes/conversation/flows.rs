@@ -1,9 +1,9 @@
 //! Starting and aborting flows of a session.
 
-use super::admin_call;
+use super::admin_request::{AdminRequest, no_body};
 use crate::api::SharedState;
-use crate::caller::{Caller, RunsCancel, RunsCreate};
-use crate::mutation::{IdempotencyCheck, Mutation, respond};
+use crate::caller::{Caller, OfConversations, RunsCancel, RunsCreate};
+use crate::mutation::Mutation;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
 use crate::response::ApiResponse;
@@ -36,25 +36,28 @@ pub(super) struct StartFlowRequest {
 )]
 pub(super) async fn start(
     State(api): State<SharedState>,
-    caller: Caller<RunsCreate>,
+    caller: Caller<OfConversations<RunsCreate>>,
     PathParams(session): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
-    let ticket = match begun {
-        IdempotencyCheck::New(ticket) => ticket,
-        IdempotencyCheck::Replay(response) => return Ok(response),
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
     };
-    let StartFlowRequest { flow_id, input } = request.json()?;
-    let call = admin_call(&caller, &headers);
     let render = |started: &StartedFlow| ApiResponse::created(json!({"flowRunId": started.run}));
-    respond(ticket, render, |idempotency| {
-        let (session, flow) = (SessionId::from(session), FlowId::from(flow_id));
-        let app = &api.app;
-        app.start_session_flow(&call, session, flow, input, idempotency)
-    })
-    .await
+    let session = SessionId::from(session);
+    admin
+        .answer(Mutation::json, render, async |call, sent, idempotency| {
+            let StartFlowRequest { flow_id, input } = sent;
+            let flow = FlowId::from(flow_id);
+            api.app
+                .start_session_flow(&call, session, flow, input, idempotency)
+                .await
+        })
+        .await
 }
 
 #[utoipa::path(
@@ -64,26 +67,26 @@ pub(super) async fn start(
 )]
 pub(super) async fn abort(
     State(api): State<SharedState>,
-    caller: Caller<RunsCancel>,
+    caller: Caller<OfConversations<RunsCancel>>,
     PathParams(session): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
-    let ticket = match begun {
-        IdempotencyCheck::New(ticket) => ticket,
-        IdempotencyCheck::Replay(response) => return Ok(response),
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
     };
-    let call = admin_call(&caller, &headers);
-    respond(
-        ticket,
-        |(): &()| ApiResponse::ok(json!({"aborted": true})),
-        |idempotency| {
-            let session = SessionId::from(session);
-            api.app.abort_session_flow(&call, session, idempotency)
-        },
-    )
-    .await
+    let render = |(): &()| ApiResponse::ok(json!({"aborted": true}));
+    let session = SessionId::from(session);
+    admin
+        .answer(no_body, render, async |call, (), idempotency| {
+            api.app
+                .abort_session_flow(&call, session, idempotency)
+                .await
+        })
+        .await
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -103,22 +106,25 @@ pub(super) struct DivergenceRequest {
 )]
 pub(super) async fn settle_divergence(
     State(api): State<SharedState>,
-    caller: Caller<RunsCancel>,
+    caller: Caller<OfConversations<RunsCancel>>,
     PathParams(run): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
-    let ticket = match begun {
-        IdempotencyCheck::New(ticket) => ticket,
-        IdempotencyCheck::Replay(response) => return Ok(response),
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
     };
-    let DivergenceRequest { action } = request.json()?;
-    let call = admin_call(&caller, &headers);
     let render = |view: &SessionView| ApiResponse::ok(wire::session(view));
-    respond(ticket, render, |idempotency| {
-        let run = RunId::from(run);
-        api.app.settle_divergence(&call, run, action, idempotency)
-    })
-    .await
+    let run = RunId::from(run);
+    admin
+        .answer(Mutation::json, render, async |call, sent, idempotency| {
+            let DivergenceRequest { action } = sent;
+            api.app
+                .settle_divergence(&call, run, action, idempotency)
+                .await
+        })
+        .await
 }

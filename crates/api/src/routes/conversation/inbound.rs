@@ -1,7 +1,8 @@
 //! `POST /agents/{agentId}/inbound`: a message of a user.
 
 use crate::api::SharedState;
-use crate::caller::{Caller, RunsCreate};
+use crate::body::present;
+use crate::caller::{Caller, OfConversations, RunsCreate};
 use crate::mutation::Mutation;
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -20,20 +21,30 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = InboundMessage)]
 pub(super) struct InboundRequest {
-    /// The transport's id of the message; one id is processed once.
+    /// The transport's id of the message; one id is processed once. Without it, the `Idempotency-Key` of the
+    /// request is the id.
     #[serde(default)]
     message_id: Option<String>,
     /// The address of the sender.
     from: String,
-    #[serde(default)]
-    body: String,
+    /// Needed, except beside `media`.
+    #[serde(default, deserialize_with = "present")]
+    body: Option<String>,
     /// `text` when absent.
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
     sender_profile: Option<SenderProfileRequest>,
+    /// A recording or file. With `contentType` and `data` in base64 its bytes are kept with the session.
     #[serde(default)]
     media: Option<Value>,
+    /// The id of the message it replies to. An admin who answers at a desk with several bridges says so which one is
+    /// meant.
+    #[serde(default)]
+    quoted_message_id: Option<String>,
+    /// A bridge relayed it: it is never relayed again.
+    #[serde(default)]
+    relayed: bool,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -55,21 +66,31 @@ pub(super) struct SenderProfileRequest {
 )]
 pub(super) async fn deliver(
     State(api): State<SharedState>,
-    caller: Caller<RunsCreate>,
+    caller: Caller<OfConversations<RunsCreate>>,
     PathParams(agent): PathParams<String>,
     params: Params,
     request: Mutation,
 ) -> Result<Response, Problem> {
     params.only(&["wait"])?;
     let sent: InboundRequest = request.json()?;
+    let Some(body) = sent
+        .body
+        .or_else(|| sent.media.as_ref().map(|_| String::new()))
+    else {
+        return Err(Problem::invalid("/body", "is needed"));
+    };
+    let keyed = || request.idempotency_key().map(|key| format!("key:{key}"));
     let new = NewInbound {
         agent: AgentId::from(agent),
-        message_id: sent.message_id,
+        message_id: sent.message_id.or_else(keyed),
         from: sent.from,
-        body: sent.body,
+        body,
         kind: sent.kind,
         display_name: sent.sender_profile.and_then(|profile| profile.display_name),
         media: sent.media,
+        quoted_id: sent.quoted_message_id,
+        relayed: sent.relayed,
+        sent_at: None,
         waits: params.get("wait") == Some("true"),
     };
     let delivered = api.app.deliver_message(&caller, new).await?;
@@ -81,7 +102,7 @@ pub(super) async fn deliver(
     })
 }
 
-fn answer(delivered: DeliveredMessage) -> InboundAnswer {
+pub(super) fn answer(delivered: DeliveredMessage) -> InboundAnswer {
     InboundAnswer {
         turn_id: delivered.turn_id,
         status: match delivered.status {

@@ -1,14 +1,22 @@
-//! Conversations: agents, users, sessions, escalations, and the trail of rights.
+//! Conversations: agents, users, sessions, escalations, schedules, and the trail of rights.
 
+mod admin_request;
 mod agents;
 mod audit;
+mod compared_answers;
+mod desk_work;
 mod escalations;
 mod flows;
 mod inbound;
 mod inspection;
+mod media;
+mod proxies;
+mod schedules;
 mod session_events;
 mod sessions;
+mod takeover;
 mod test_seams;
+mod transports;
 
 use crate::api::SharedState;
 use axum::http::HeaderMap;
@@ -18,9 +26,15 @@ use tandem_wire::conversation as wire;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(crate) use compared_answers::compared_lines;
+pub(crate) use desk_work::assignment;
+pub(crate) use schedules::schedule_status;
+
 pub(super) fn add_routes(router: OpenApiRouter<SharedState>) -> OpenApiRouter<SharedState> {
     router
         .routes(routes!(inbound::deliver))
+        .routes(routes!(transports::deliver, transports::verify))
+        .routes(routes!(transports::pairing))
         .routes(routes!(agents::list))
         .routes(routes!(agents::read))
         .routes(routes!(agents::users))
@@ -31,10 +45,13 @@ pub(super) fn add_routes(router: OpenApiRouter<SharedState>) -> OpenApiRouter<Sh
         .routes(routes!(sessions::end))
         .routes(routes!(sessions::set_mode))
         .routes(routes!(session_events::read))
+        .routes(routes!(media::read))
         .routes(routes!(inspection::messages))
         .routes(routes!(inspection::keys))
         .routes(routes!(inspection::outbox))
         .routes(routes!(inspection::journal))
+        .routes(routes!(inspection::compare))
+        .routes(routes!(compared_answers::compare_answers))
         .routes(routes!(flows::start))
         .routes(routes!(flows::abort))
         .routes(routes!(flows::settle_divergence))
@@ -42,6 +59,25 @@ pub(super) fn add_routes(router: OpenApiRouter<SharedState>) -> OpenApiRouter<Sh
         .routes(routes!(escalations::read))
         .routes(routes!(escalations::resolve))
         .routes(routes!(escalations::resolve_of_session))
+        .routes(routes!(desk_work::claim))
+        .routes(routes!(desk_work::release))
+        .routes(routes!(desk_work::assign))
+        .routes(routes!(takeover::start))
+        .routes(routes!(takeover::write))
+        .routes(routes!(takeover::end))
+        .routes(routes!(proxies::list))
+        .routes(routes!(proxies::input))
+        .routes(routes!(proxies::stop))
+        .routes(routes!(schedules::list, schedules::create))
+        .routes(routes!(
+            schedules::read,
+            schedules::update,
+            schedules::cancel
+        ))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
+        .routes(routes!(schedules::runs))
+        .routes(routes!(schedules::recipients))
         .routes(routes!(audit::list))
 }
 
@@ -81,5 +117,6 @@ pub(super) fn admin_call<'a>(caller: &'a Identity, headers: &HeaderMap) -> Admin
         caller,
         headers: readable.collect(),
         show_session: wire::session,
+        chat: None,
     }
 }

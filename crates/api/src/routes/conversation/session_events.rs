@@ -3,7 +3,8 @@
 
 use super::agents::after;
 use crate::api::SharedState;
-use crate::caller::{Caller, RunsRead};
+use crate::caller::{Caller, OfConversations, RunsRead};
+use crate::page_budget::counted;
 use crate::params::Params;
 use crate::path_params::PathParams;
 use crate::problem::Problem;
@@ -12,6 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use futures_util::stream;
 use serde_json::{Value, json};
 use tandem_app::conversation::{SessionFollower, SessionUpdate};
@@ -29,7 +31,7 @@ use tandem_wire::conversation::{self as wire, EventReader};
 )]
 pub(super) async fn read(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     PathParams(session): PathParams<String>,
     params: Params,
     headers: HeaderMap,
@@ -93,13 +95,13 @@ struct SessionStream {
 }
 
 impl SessionStream {
-    async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
         }
         let mut out = String::new();
         match self.follower.next(next_keep_alive()).await {
-            Ok(SessionUpdate::Events(events)) => {
+            Ok(SessionUpdate::Events(events, page_room)) => {
                 let reader = EventReader {
                     session: &self.start,
                     texts: self.texts,
@@ -109,6 +111,12 @@ impl SessionStream {
                     let data = wire::event_text(event, reader, None);
                     write_frame(&mut out, Some(event.seq), name, &data);
                 }
+                // Until they are written, the events count.
+                let out = Bytes::from(out);
+                return Some(match &page_room {
+                    Some(room) => counted(out, room),
+                    None => out,
+                });
             }
             Ok(SessionUpdate::Piece(piece)) => {
                 let data = json!({"id": piece.work, "content": piece.text}).to_string();
@@ -123,6 +131,6 @@ impl SessionStream {
                 return None;
             }
         }
-        Some(out)
+        Some(out.into())
     }
 }

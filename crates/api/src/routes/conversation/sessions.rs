@@ -1,9 +1,9 @@
 //! Sessions: the list, one session, who writes in it, and its end.
 
-use super::admin_call;
+use super::admin_request::{AdminRequest, no_body};
 use crate::api::SharedState;
-use crate::caller::{Caller, RunsCancel, RunsCreate, RunsRead};
-use crate::mutation::{IdempotencyCheck, Mutation, respond};
+use crate::caller::{Caller, OfConversations, RunsCancel, RunsCreate, RunsRead};
+use crate::mutation::Mutation;
 use crate::paging::{cursor, limit, parse_cursor};
 use crate::params::Params;
 use crate::path_params::PathParams;
@@ -32,7 +32,7 @@ const PARAMETERS: [&str; 5] = ["agentId", "userExternalId", "active", "limit", "
 )]
 pub(super) async fn list(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     params.only(&PARAMETERS)?;
@@ -45,7 +45,7 @@ pub(super) async fn list(
     let filter = SessionFilter {
         workspace: None,
         agent: params.get("agentId").map(AgentId::from),
-        user_external_id: params.get("userExternalId").map(str::to_owned),
+        user_external_id: params.filled("userExternalId")?,
         active,
     };
     let after = params.get("cursor").map(parse_cursor).transpose()?;
@@ -69,7 +69,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn read(
     State(api): State<SharedState>,
-    caller: Caller<RunsRead>,
+    caller: Caller<OfConversations<RunsRead>>,
     PathParams(session): PathParams<String>,
 ) -> Result<Json<Value>, Problem> {
     let session = SessionId::from(session);
@@ -84,22 +84,24 @@ pub(super) async fn read(
 )]
 pub(super) async fn end(
     State(api): State<SharedState>,
-    caller: Caller<RunsCancel>,
+    caller: Caller<OfConversations<RunsCancel>>,
     PathParams(session): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let ticket = match request.begin(&api, &caller).await? {
-        IdempotencyCheck::New(ticket) => ticket,
-        IdempotencyCheck::Replay(response) => return Ok(response),
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
     };
-    let call = admin_call(&caller, &headers);
     let render = |view: &SessionView| ApiResponse::ok(wire::session(view));
-    respond(ticket, render, |idempotency| {
-        let session = SessionId::from(session);
-        api.app.end_session(&call, session, idempotency)
-    })
-    .await
+    let session = SessionId::from(session);
+    admin
+        .answer(no_body, render, async |call, (), idempotency| {
+            api.app.end_session(&call, session, idempotency).await
+        })
+        .await
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -119,23 +121,25 @@ pub(super) struct ModeRequest {
 )]
 pub(super) async fn set_mode(
     State(api): State<SharedState>,
-    caller: Caller<RunsCreate>,
+    caller: Caller<OfConversations<RunsCreate>>,
     PathParams(session): PathParams<String>,
     headers: HeaderMap,
     request: Mutation,
 ) -> Result<Response, Problem> {
-    let begun = request.begin_for_admin(&api, &caller, &headers).await?;
-    let ticket = match begun {
-        IdempotencyCheck::New(ticket) => ticket,
-        IdempotencyCheck::Replay(response) => return Ok(response),
+    let admin = AdminRequest {
+        api: &api,
+        caller: &caller,
+        headers: &headers,
+        request: &request,
     };
-    let ModeRequest { agent_mode } = request.json()?;
-    let call = admin_call(&caller, &headers);
     let render = |view: &SessionView| ApiResponse::ok(wire::session(view));
-    respond(ticket, render, |idempotency| {
-        let session = SessionId::from(session);
-        api.app
-            .set_session_mode(&call, session, agent_mode, idempotency)
-    })
-    .await
+    let session = SessionId::from(session);
+    admin
+        .answer(Mutation::json, render, async |call, sent, idempotency| {
+            let ModeRequest { agent_mode } = sent;
+            api.app
+                .set_session_mode(&call, session, agent_mode, idempotency)
+                .await
+        })
+        .await
 }

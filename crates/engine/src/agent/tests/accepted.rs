@@ -68,7 +68,7 @@ fn prompt_alone_is_an_agent_with_the_defaults_of_the_brief() {
         "Sorry, I hit an unexpected issue. Please try again in a moment."
     );
     assert!(!texts.rate_limit.is_empty() && texts.welcome.is_none() && texts.overload.is_none());
-    // Z-234, Z-241, Z-243, Z-216 (half: the defaults)
+    // Z-234 (half: the defaults), Z-241 (half: the defaults), Z-243 (half: the defaults), Z-216 (half: the defaults)
     assert_eq!(
         (agent.inbound.debounce_ms, agent.inbound.max_wait_ms),
         (0, 5_000)
@@ -145,14 +145,15 @@ fn pending_policy_follows_the_ack_text_and_the_adapter_follows_the_admins() {
 
 #[test]
 fn people_in_the_loop_are_read_in_full() {
-    let hitl = spec(&with(json!({"hitl": {
+    let hitl = spec(&with(json!({"hours": {"week": {"mon": [["09:00", "17:00"]]}}, "hitl": {
         "confirmDefaults": {"timeoutSeconds": 10, "positiveKeywords": ["go"],
             "negativeKeywords": ["halt"], "unrecognized": "decline", "maxReprompts": 0,
             "timeoutBehavior": "throw"},
         "escalationDefaults": {"timeoutSeconds": 20, "fallbackMode": "retry", "autoAckText": "a",
             "claimStopsTimeout": true, "outsideHoursText": "b", "countOpenHoursOnly": true},
         "targets": {"finance": {"transport": "t", "address": "a", "label": "Finance",
-            "allowedActors": ["ana"], "fallbackTarget": "finance"}},
+            "allowedActors": ["ana"], "fallbackTarget": "front"},
+            "front": {"transport": "t", "address": "b"}},
         "humanKeyword": "human", "humanMode": "async_resolution", "offerHuman": true,
         "userCancelKeywords": ["never mind"],
     }})))
@@ -170,7 +171,7 @@ fn people_in_the_loop_are_read_in_full() {
         hitl.targets["finance"].allowed_actors,
         Some(vec!["ana".to_owned()])
     );
-    // Z-229, Z-245 (half: the settings)
+    // Z-229 (half: the settings), Z-245 (half: the settings)
     assert_eq!(hitl.human.keywords, ["human"]);
     assert_eq!(hitl.human.mode, EscalationMode::AsyncResolution);
     assert!(hitl.human.offer_tool);
@@ -214,14 +215,17 @@ fn example() -> Value {
             "roles": {"boss": ["hitl.escalation.view", "command.vip"], "finance": ["hitl.proxy.input"]},
         },
         "beforeLLM": function(),
-        "schedules": {"morning": {"flowId": "booking", "trigger": {"type": "cron"}}},
+        "schedules": {"morning": {"flowId": "booking",
+            "trigger": {"type": "cron", "expr": "0 9 * * *"},
+            "target": {"kind": "user", "userExternalId": "u1"}}},
         "scheduler": {"timezone": "Europe/Berlin", "tools": true},
     })
 }
 
 #[test]
 fn the_interfaces_example_is_read_in_full() {
-    // Z-43, Z-112 (half: the name of a flow as a tool), Z-149 (half: as data), Z-227
+    // Z-43 (half: both forms are read), Z-112 (half: the name of a flow as a tool), Z-149 (half: as data),
+    // Z-227 (half: how they are written)
     let booking = LoadedFlow {
         as_tool: Some(json!(true)),
         ..flow("booking")
@@ -366,7 +370,7 @@ fn spec_is_shared_between_threads() {
     assert_eq!(shared(spec(&with(json!({})))).agent_id, "demo");
 }
 
-/// Z-41: nobody reaches an agent over the web unless its file says so.
+/// Z-41 (half: nobody reaches an agent over the web unless its file says so)
 #[test]
 fn web_chat_is_off_unless_it_is_configured() {
     assert_eq!(spec(&with(json!({}))).web_chat, None);

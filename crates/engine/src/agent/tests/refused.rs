@@ -1,6 +1,6 @@
 //! What start-up validation refuses.
 
-use super::{flow, function, problems, with};
+use super::{flow, function, problems, spec, with};
 use crate::agent::LoadedFlow;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn check(table: &[(Value, &str)]) {
 
 #[test]
 fn blank_prompt_is_refused() {
-    // Z-4
+    // Z-4 (half: the engine refuses it)
     for prompt in ["", "  \n\t "] {
         assert_eq!(
             refused(&json!({ "prompt": prompt }), &[]),
@@ -86,7 +86,9 @@ fn names_that_collide_or_refer_to_nothing_are_refused() {
             "/commands/hi/flow: there is no flow \"gone\"",
         ),
         (
-            json!({"schedules": {"morning": {"flowId": "gone"}}}),
+            json!({"schedules": {"morning": {"flowId": "gone",
+                "trigger": {"type": "cron", "expr": "0 9 * * *"},
+                "target": {"kind": "user", "userExternalId": "u1"}}}}),
             "/schedules/morning/flowId: there is no flow \"gone\"",
         ),
     ]);
@@ -271,6 +273,18 @@ fn tools_and_commands_need_what_makes_them_work() {
             json!({"transports": {"web": {"maxConnections": 0}}}),
             "/transports/web/maxConnections: ",
         ),
+        (
+            json!({"hitl": {"notify": [{"transport": "pigeon", "address": "x"}]}}),
+            "/hitl/notify/0/transport: is none of the agent's transports that can notify",
+        ),
+        (
+            json!({"transports": {"web": {}}, "hitl": {"notify": [{"transport": "web", "address": "x"}]}}),
+            "/hitl/notify/0/transport: is none of the agent's transports that can notify",
+        ),
+        (
+            json!({"hitl": {"notify": [{"transport": "loopback"}]}}),
+            "/hitl/notify/0/address: ",
+        ),
         // Z-23 (half: help stays)
         (
             json!({"commands": {"help": false}}),
@@ -348,5 +362,21 @@ fn http_allow_list_holds_origins_only() {
             found.starts_with("/http/allow: ") && found.contains("no origin"),
             "{found}"
         );
+    }
+}
+
+/// Z-40 (half: settings of speech are refused where nothing understands or makes it)
+#[test]
+fn settings_of_speech_need_speech() {
+    let table = [
+        ("ttsVoice", json!("nova")),
+        ("sttTimeoutMs", json!(9)),
+        ("ttsTimeoutMs", json!(9)),
+    ];
+    for (name, value) in table {
+        let found = refused(&with(json!({ name: value })), &[]);
+        assert_eq!(found, format!("/{name}: has no effect without `speech`"));
+        let speech = json!({ name: value, "speech": {"provider": "scripted"} });
+        spec(&with(speech));
     }
 }

@@ -1,5 +1,7 @@
 //! The rules of registration beyond those of compiling.
 
+mod reported;
+
 use super::super::{Definition, Permissions, Problem, child_references};
 use serde_json::{Value, json};
 
@@ -132,9 +134,11 @@ fn undefined_names_are_warned_about_wherever_they_are_read() {
         "/nodes/0/inputs/c/expression",
         "/nodes/0/inputs/d/expression",
         "/nodes/2/config/name",
+        "/nodes/3/config/name",
         "/nodes/4/config/while",
         "/nodes/5/config/valueFrom",
         "/nodes/6/config/inputMapping/x",
+        "/nodes/6/config/outputMapping/made",
     ];
     expected.sort_unstable();
     let mut found = warned(&flow);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_effect_is_read_from_its_required_fields() {
-    // Z-47 (half: valid effects are accepted), Z-77
+    // Z-47 (half: valid effects are accepted), Z-77 (half: the fields of an escalation)
     for (effect, pauses) in minimal() {
         let read = parsed(&effect);
         assert_eq!(read.type_name(), effect["type"], "{effect}");

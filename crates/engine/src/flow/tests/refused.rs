@@ -25,7 +25,7 @@ fn every_required_field_is_missed_by_name() {
 
 #[test]
 fn wrong_fields_are_refused_and_named() {
-    // Z-47 (half: wrong types and values), Z-84 (half: the durable sleep needs its time),
+    // Z-47 (half: wrong types and values), Z-84 (half: the durable sleep needs its time)
     // Z-102 (half: a generator function is refused), Z-242 (half: five reminders)
     let reminder = json!({"afterSeconds": 1, "text": "x"});
     let six = vec![reminder; 6];
@@ -150,7 +150,7 @@ fn wrong_fields_are_refused_and_named() {
 
 #[test]
 fn values_that_are_no_objects_are_bad_effects() {
-    // Z-49
+    // Z-49 (half: values that are no objects)
     for value in [
         json!(null),
         json!(true),
@@ -201,7 +201,7 @@ fn thrown_errors_carry_their_fields_beside_code_and_message() {
     assert_eq!(name(FlowError::interrupt_timeout("x")), "InterruptTimeout");
 }
 
-/// Z-49: what is wrong with a value that is no data reaches the flow.
+/// Z-49 (half: what is wrong with a value that is no data reaches the flow)
 #[test]
 fn value_that_is_no_data_is_refused_with_its_problem() {
     let marker = crate::flow::not_an_effect("a BigInt is not JSON");

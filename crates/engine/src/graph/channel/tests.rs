@@ -27,6 +27,10 @@ fn each_reducer_folds_writes() {
     );
     assert_eq!(folded("counter", None, &[json!(2), json!(-3)]), json!(-1));
     assert_eq!(folded("counter", None, &[json!(2), json!(0.5)]), json!(2.5));
+    assert_eq!(
+        folded("counter", None, &[json!(i64::MAX), json!(10)]),
+        json!(9_223_372_036_854_775_817_u64)
+    );
     let votes = [
         json!({"userId": "a", "v": 1}),
         json!({"voter": "b", "v": 2}),

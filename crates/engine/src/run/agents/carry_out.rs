@@ -147,6 +147,7 @@ impl DecisionDraft<'_> {
             timeout_ms: None,
             status: Some(escalation.status),
             low_confidence: None,
+            hidden: None,
         }))
     }
 
@@ -209,5 +210,6 @@ fn ask(kind: &str, data: Value) -> NodeOutcome {
         timeout_ms: None,
         status: None,
         low_confidence: None,
+        hidden: None,
     }))
 }

@@ -112,6 +112,10 @@ impl DecisionDraft<'_> {
         if self.needs.is_some() {
             return;
         }
+        let admitted = admitted.and_then(|child_def| {
+            self.check_child_inputs(&child_def, config.inputs(worker))?;
+            Ok(child_def)
+        });
         let recorded_worker = self.run.dispatching(ix);
         let recorded_worker = recorded_worker.and_then(|d| d.workers.get(index));
         let began =
@@ -137,13 +141,11 @@ impl DecisionDraft<'_> {
         let place = node.attempt * MAX_FAN_OUT + u32::try_from(index).unwrap_or(u32::MAX);
         let node_id = &def.nodes[ix].id;
         let child = child_run_id(self.run.id(), node_id, node.execution - 1, place);
-        let granted = self.descendants_to_grant(&child_def);
         let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node_id.clone(),
                 child: child.clone(),
                 workflow_id: worker.clone(),
-                granted,
             },
             Some(decided),
         );
@@ -161,7 +163,6 @@ impl DecisionDraft<'_> {
             outputs: config.outputs(worker),
             cause: ParentCause::Dispatch,
             dispatched,
-            granted,
             isolated_memory: config.isolated_memory,
         });
     }
@@ -198,7 +199,6 @@ impl DecisionDraft<'_> {
             index: u32::try_from(index).unwrap_or(u32::MAX),
             worker: worker.clone(),
             step,
-            returned: self.take_returned_descendants(),
         };
         self.emit(Event::Handoff(Box::new(handoff)), Some(cause))
     }

@@ -110,7 +110,10 @@ pub(in crate::run) fn resolve_low_confidence(
     answer: Answer,
 ) -> Result<AnswerOutcome, Refusal> {
     let open = draft.run.open_interrupt(ix);
-    let held = open.and_then(|s| s.interrupt.data.get("decision").cloned());
+    let held = open.and_then(|s| {
+        let hidden = s.interrupt.hidden.as_ref();
+        hidden.or_else(|| s.interrupt.data.get("decision")).cloned()
+    });
     let supervises = matches!(draft.run.def.nodes[ix].kind, Kind::Supervisor(_));
     // A mock agent's decision may be any value, and so may its replacement.
     let bare = if supervises {

@@ -66,6 +66,7 @@ impl DecisionDraft<'_> {
                 resume_schema: None,
                 timeout_ms: None,
                 status: None,
+                hidden: None,
                 low_confidence: Some(LowConfidence {
                     agent_id: emitter.agent_id.clone(),
                     threshold,

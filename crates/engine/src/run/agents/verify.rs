@@ -204,12 +204,10 @@ impl DecisionDraft<'_> {
             Err(_) if self.needs.is_some() => return,
             Err(error) => return self.verifier_failed(ix, &error, None, cause),
         };
-        let granted = self.descendants_to_grant(&definition);
         let event = Event::NodeDispatched {
             node: def.nodes[ix].id.clone(),
             child: child.clone(),
             workflow_id: id.clone(),
-            granted,
         };
         let dispatched = self.emit(event, Some(cause));
         let subject = self.subject(ix, verifier, &verification_subject);
@@ -222,7 +220,6 @@ impl DecisionDraft<'_> {
             outputs: &[(String::new(), verdict.clone())],
             cause: ParentCause::Dispatch,
             dispatched,
-            granted,
             isolated_memory: false,
         });
     }

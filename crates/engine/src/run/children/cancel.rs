@@ -18,13 +18,15 @@ impl DecisionDraft<'_> {
             .map(|c| c.run_id.clone())
             .filter(|c| !detached.contains(c))
             .collect();
-        for child in live {
+        self.cancel_flows(&live);
+        for child in live.into_iter().filter(|child| !child.is_flow_run()) {
             self.add_one_shot_effect(format!("cancel:{child}"), EffectKind::CancelChild { child });
         }
     }
 
     /// Stops waiting for children: they are cancelled, unless they may continue without this run.
     pub(in crate::run) fn give_up_child(&mut self, ix: usize) {
+        self.cancel_flow(ix);
         let awaited = self.run.awaited_children(ix);
         let down: Vec<RunId> = awaited
             .filter(|(_, goes_down)| *goes_down)

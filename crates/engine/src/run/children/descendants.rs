@@ -1,86 +1,54 @@
-//! Limits how many runs a run may start, including the children of its children.
+//! Limits how many runs there are below one root, at any depth. A limit on depth is not enough: each
+//! level may start many runs.
 //!
-//! A limit on depth is not enough: each level may start many runs. So every run has an allowance. A
-//! root has the host's limit. A child gets a part of what its parent has left: it is recorded at
-//! the child's creation (`ParentLink::descendants`) and subtracted from the parent's allowance by
-//! the event that names the child (`NodeDispatched::granted`). When the child ends, the unused part
-//! is returned with the event that records its end. No run can give away more than it has, so all
-//! descendants of a root together stay within the root's allowance, and each decision needs only
-//! the run it is about.
-//!
-//! A child whose workflow starts no children gets nothing besides its own place. Otherwise the rest
-//! is divided by the nodes and workers of the parent that may still start children beside it, after
-//! a quarter is kept in reserve: the allowance of a child that never reports back must not use up
-//! everything.
+//! The runs of a tree are counted where all of them are known, outside the engine. A decision that
+//! starts children has to have a place for each of them: it stops with [`Need::Places`] and is made
+//! again with as many as the tree has left, which nobody else is given meanwhile.
 
-use crate::definition::Definition;
-use crate::node::{Kind, VerifierSource};
-use crate::run::agents::WorkerStep;
 use crate::run::draft::DecisionDraft;
-use crate::run::lifecycle::Limits;
+use crate::run::refusal::Need;
 use crate::run::state::Run;
-use tandem_record::ErrorInfo;
+use tandem_record::{ErrorInfo, ParentLink, RunId};
 
-impl Kind {
-    fn starts_children(&self) -> bool {
-        match self {
-            Self::SubWorkflow(_) | Self::Dispatch(_) => true,
-            Self::Supervisor(config) => {
-                let source = config.verifier.as_ref().map(|verifier| &verifier.source);
-                matches!(source, Some(VerifierSource::Workflow { .. }))
-            }
-            _ => false,
-        }
-    }
+/// Places for new runs in the tree of a run, for one decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreePlaces {
+    pub reserved: u64,
+    /// There are no more.
+    pub is_full: bool,
 }
 
 impl Run {
-    /// Number of descendants this run may still start.
-    pub(in crate::run) fn descendants_left(&self, limits: &Limits) -> u64 {
+    /// The run at the top of this run's tree.
+    pub fn tree_root(&self) -> RunId {
         let request = self.started_request();
         let parent = request.and_then(|request| request.parent.as_ref());
-        let allowed = parent.and_then(|parent| parent.descendants);
-        let allowed = allowed.map_or(limits.max_descendants, |n| n.min(limits.max_descendants));
-        allowed.saturating_sub(self.state.children.descendants)
+        parent.map_or(self.id(), ParentLink::tree_root).clone()
     }
 
-    /// Nodes and workers that may start children while another child exists.
-    fn child_starters(&self) -> u64 {
-        let nodes = self.def.nodes.iter().enumerate();
-        let open = nodes.filter(|(ix, node)| {
-            node.kind.starts_children() && !self.node(*ix).status.is_settled()
-        });
-        open.map(|(ix, _)| match self.dispatching(ix) {
-            Some(dispatching) => {
-                let workers = dispatching.workers.iter();
-                let waiting = workers.filter(|w| w.step == WorkerStep::Pending).count();
-                waiting as u64 + 1
-            }
-            None => 1,
-        })
-        .sum()
+    /// Whether its tree has no other run, as far as this run knows: it is the root and started none.
+    pub fn is_alone_in_tree(&self) -> bool {
+        let request = self.started_request();
+        request.is_some_and(|request| request.parent.is_none()) && self.children().is_empty()
     }
 }
 
 impl DecisionDraft<'_> {
-    /// Whether one more run may be started.
-    pub(in crate::run) fn admit_descendant(&self) -> Result<(), ErrorInfo> {
-        if self.run.descendants_left(self.cx.limits) > 0 {
+    /// Whether one more run may be started. Sets `needs` when that is not known yet. A replay starts
+    /// none.
+    pub(in crate::run) fn admit_descendant(&mut self) -> Result<(), ErrorInfo> {
+        let needed = self.children.created.len() as u64 + 1;
+        let places = self.cx.places;
+        if needed <= places.reserved || self.run.state.lifecycle.is_replay() {
             return Ok(());
+        }
+        if !places.is_full {
+            self.needs = Some(Need::Places(needed));
         }
         let limit = self.cx.limits.max_descendants;
         Err(ErrorInfo::new(
             "descendants_exceeded",
-            format!("a run and its children bring about at most {limit} runs"),
+            format!("there are at most {limit} runs below one root"),
         ))
-    }
-
-    /// How many descendants a new child may start itself.
-    pub(in crate::run) fn descendants_to_grant(&self, child: &Definition) -> u64 {
-        if !child.nodes.iter().any(|node| node.kind.starts_children()) {
-            return 0;
-        }
-        let left = self.run.descendants_left(self.cx.limits).saturating_sub(1);
-        (left - left / 4) / self.run.child_starters().max(1)
     }
 }

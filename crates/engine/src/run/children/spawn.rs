@@ -5,14 +5,18 @@ use crate::cost::charge_copies;
 use crate::definition::Definition;
 use crate::ids::child_run_id;
 use crate::node::{Kind, SubWorkflow};
-use crate::run::decide::check;
+use crate::run::decide::{check, check_inputs};
 use crate::run::draft::{DecisionDraft, Lookup};
 use crate::run::refusal::{Need, Refusal};
+use serde_json::json;
 use std::sync::Arc;
 use tandem_record::{
     Cause, ChildOutcome, EffectKind, ErrorInfo, Event, Masking, Object, ParentCause, ParentLink,
     RunId, RunRequest, RunStatus, Seq, Size, Work, WorkflowId,
 };
+
+/// Problems that an error names; the message names the first ones.
+const MAX_LISTED_PROBLEMS: usize = 32;
 
 /// A child run to be created for a node.
 pub(in crate::run) struct ChildRunSpec<'c> {
@@ -28,8 +32,6 @@ pub(in crate::run) struct ChildRunSpec<'c> {
     pub(in crate::run) cause: ParentCause,
     /// The event that named the child.
     pub(in crate::run) dispatched: Seq,
-    /// Number of runs it may start.
-    pub(in crate::run) granted: u64,
     pub(in crate::run) isolated_memory: bool,
 }
 
@@ -41,7 +43,8 @@ impl DecisionDraft<'_> {
         execution: u32,
         attempt: u32,
     ) -> Result<Work, ErrorInfo> {
-        self.admit_child(&config.workflow_id)?;
+        let child_def = self.admit_child(&config.workflow_id)?;
+        self.check_child_inputs(&child_def, &config.input_mapping)?;
         Ok(Work::Child {
             // Each attempt has its own child: the earlier one may have ended already.
             child: child_run_id(
@@ -85,7 +88,8 @@ impl DecisionDraft<'_> {
                 format!("workflow {workflow} would start itself again"),
             ));
         }
-        if lineage.len() >= self.cx.limits.max_depth {
+        let levels_above = self.run.request().levels_above as usize;
+        if levels_above + lineage.len() >= self.cx.limits.max_depth {
             return Err(ErrorInfo::new(
                 "subworkflow_depth_exceeded",
                 format!(
@@ -96,6 +100,25 @@ impl DecisionDraft<'_> {
         }
         self.admit_descendant()?;
         Ok(child_def)
+    }
+
+    /// Whether the variables that a child is given are what its workflow declares.
+    pub(in crate::run) fn check_child_inputs(
+        &self,
+        child_def: &Definition,
+        mapping: &[(String, String)],
+    ) -> Result<(), ErrorInfo> {
+        let given = |theirs: &str| {
+            let (_, ours) = mapping.iter().find(|(name, _)| name == theirs)?;
+            self.run.variable(ours)
+        };
+        let unset = mapping.iter().filter(|(theirs, _)| given(theirs).is_none());
+        let erased: Vec<String> = unset.map(|(theirs, _)| theirs.clone()).collect();
+        let problems = check_inputs(child_def, &erased, given);
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(child_refused(&Refusal::Invalid(problems))),
+        }
     }
 
     /// Workflow ids from the root run down to this one.
@@ -143,13 +166,11 @@ impl DecisionDraft<'_> {
         let Lookup::Known(child_def) = self.cx.definitions.current(&workflow_id) else {
             unreachable!("prepare_child found the definition in this decision");
         };
-        let granted = self.descendants_to_grant(&child_def);
         let dispatched = self.emit(
             Event::NodeDispatched {
                 node: node.id.clone(),
                 child: child.clone(),
                 workflow_id,
-                granted,
             },
             Some(started),
         );
@@ -162,7 +183,6 @@ impl DecisionDraft<'_> {
             outputs: &config.output_mapping,
             cause: ParentCause::SubWorkflow,
             dispatched,
-            granted,
             isolated_memory: config.isolated_memory,
         });
     }
@@ -230,7 +250,7 @@ impl DecisionDraft<'_> {
                     lineage: self.lineage(),
                     harvest: new.outputs.iter().map(|(_, child)| child.clone()).collect(),
                     cause: new.cause,
-                    descendants: Some(new.granted),
+                    root: Some(self.run.tree_root()),
                 }),
                 claimed_parent: None,
                 waiting_session: None,
@@ -242,6 +262,7 @@ impl DecisionDraft<'_> {
                 memory: Some(memory),
                 forked_from: None,
                 forked_by: request.forked_by.clone(),
+                levels_above: request.levels_above,
             },
         };
         let admitted = self.admit_inputs(size);
@@ -267,10 +288,19 @@ impl DecisionDraft<'_> {
                 status: RunStatus::Failed,
                 variables: Object::new(),
                 untrusted: Vec::new(),
-                error: Some(ErrorInfo::new("child_refused", refusal.to_string())),
-                unused: 0,
+                error: Some(child_refused(refusal)),
             },
         };
         self.add_one_shot_effect(format!("unborn:{child}"), notification);
     }
+}
+
+fn child_refused(refusal: &Refusal) -> ErrorInfo {
+    let error = ErrorInfo::new("child_refused", refusal.to_string());
+    let Refusal::Invalid(problems) = refusal else {
+        return error;
+    };
+    let listed = problems.iter().take(MAX_LISTED_PROBLEMS);
+    let listed = listed.map(|problem| json!({"path": problem.path, "message": problem.message}));
+    error.with_details(json!({"problems": listed.collect::<Vec<_>>()}))
 }

@@ -1,17 +1,14 @@
-//! The children of a run, and how many descendants it has used. Only the fold of an event changes
-//! it.
+//! The children of a run. Only the fold of an event changes them.
 
 use crate::run::agents::WorkerStep;
+use crate::run::lifecycle::Phase;
 use crate::run::state::Run;
 use serde::{Deserialize, Serialize};
-use tandem_record::{NodeId, RunId, RunStatus, Seq, Work, WorkflowId};
+use tandem_record::{NodeId, NodeStatus, RunId, RunStatus, Seq, Work, WorkflowId};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::run) struct Children {
     pub(super) started: Vec<Child>,
-    /// Runs started or granted to children, and not returned.
-    #[serde(default)]
-    pub(super) descendants: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +17,9 @@ pub(in crate::run) struct Child {
     pub(in crate::run) workflow_id: WorkflowId,
     pub(in crate::run) node: NodeId,
     pub(in crate::run) status: RunStatus,
+    /// The event that named it.
+    #[serde(default)]
+    pub(super) named: Seq,
     /// The event that recorded its end; its writes are visible from the next event on.
     #[serde(default)]
     pub(super) ended: Option<Seq>,
@@ -29,29 +29,22 @@ pub(in crate::run) struct Child {
 }
 
 impl Children {
-    /// A child was named and takes its part of the allowance.
+    /// A child was named.
     pub(in crate::run) fn record(
         &mut self,
         node: &NodeId,
         (run_id, workflow_id): (&RunId, &WorkflowId),
-        granted: u64,
-        inherited: bool,
+        (seq, inherited): (Seq, bool),
     ) {
-        let spent = granted.saturating_add(1);
-        self.descendants = self.descendants.saturating_add(spent);
         self.started.push(Child {
             run_id: run_id.clone(),
             workflow_id: workflow_id.clone(),
             node: node.clone(),
             status: RunStatus::Running,
+            named: seq,
             ended: None,
             inherited,
         });
-    }
-
-    /// An ended child did not use all descendants it was granted.
-    pub(in crate::run) fn return_descendants(&mut self, returned: u64) {
-        self.descendants = self.descendants.saturating_sub(returned);
     }
 
     pub(in crate::run) fn set_status(&mut self, child: &RunId, status: RunStatus, seq: Seq) {
@@ -102,6 +95,17 @@ impl Run {
     pub fn children_ended_since(&self, from: Seq) -> impl Iterator<Item = (&RunId, Seq)> {
         let children = self.children().iter();
         children.filter_map(move |c| Some((&c.run_id, c.ended.filter(|seq| *seq >= from)?)))
+    }
+
+    /// Whether a node waits for this flow.
+    pub fn awaits_flow(&self, node: &NodeId, flow: &RunId) -> bool {
+        let is_open = matches!(self.phase(), Phase::Running | Phase::Paused);
+        let state = self.def.index(node).map(|ix| self.node(ix));
+        state.is_some_and(|state| {
+            let work = state.work.as_ref();
+            let names = matches!(work, Some(Work::Flow { flow_run, .. }) if flow_run == flow);
+            is_open && names && state.status == NodeStatus::Suspended
+        })
     }
 
     /// Children a node waits for, and whether each is cancelled with it.

@@ -57,9 +57,7 @@ pub(super) fn reported(
             variables,
             untrusted,
             error,
-            unused,
         } => {
-            draft.hold_returned_descendants(unused);
             let checks = draft.run.awaits_verdict(ix);
             let dispatches = draft.run.dispatching(ix).is_some() && !checks;
             if draft.run.phase() == Phase::Cancelling && dispatches {

@@ -9,6 +9,7 @@ use crate::run::draft::{Context, Decision, DecisionDraft};
 use crate::run::lifecycle::{check_options, too_much_to_check};
 use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
+use serde_json::Value;
 use std::sync::Arc;
 use tandem_record::{Cause, Event, Object, Reply, RunId, RunRequest};
 
@@ -76,10 +77,9 @@ pub(in crate::run) fn check(
         problems.push(Problem::new("/workflowId", message));
     }
     problems.extend(def.check_configurable(&request.options, cx.work));
-    // A parent that mapped nothing onto a variable meant to leave it unset.
-    if request.parent.is_none() {
-        problems.extend(check_inputs(def, &request.inputs));
-    }
+    problems.extend(check_inputs(def, &request.erased_defaults, |name| {
+        request.inputs.get(name)
+    }));
     for name in request
         .inputs
         .keys()
@@ -123,12 +123,18 @@ pub(in crate::run) fn check_served(
     }
 }
 
-/// Checks a caller's inputs against the workflow's declarations. Undeclared inputs are accepted,
-/// and `null` leaves an optional input unset.
-fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
+/// Checks the inputs of a caller or a parent against the workflow's declarations. Undeclared inputs
+/// are accepted, and `null` leaves an optional input unset.
+pub(in crate::run) fn check_inputs<'v>(
+    def: &Definition,
+    erased_defaults: &[String],
+    input: impl Fn(&str) -> Option<&'v Value>,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     for variable in &def.document.variables {
-        let given = inputs.get(&variable.name).filter(|value| !value.is_null());
+        let given = input(&variable.name).filter(|value| !value.is_null());
+        let has_default =
+            variable.default_value.is_some() && !erased_defaults.contains(&variable.name);
         let fault = match given {
             Some(value) if !variable.accepts(value) => {
                 format!(
@@ -136,10 +142,7 @@ fn check_inputs(def: &Definition, inputs: &Object) -> Vec<Problem> {
                     variable.kind_label()
                 )
             }
-            None if variable.required
-                && variable.default_value.is_none()
-                && !may_omit_inputs(def) =>
-            {
+            None if variable.required && !has_default && !may_omit_inputs(def) => {
                 format!(
                     "is required: the workflow declares {}",
                     variable.kind_label()

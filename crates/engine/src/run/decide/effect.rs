@@ -32,7 +32,7 @@ pub(super) fn finished(
             Work::SecretEcho { effect, .. } => {
                 (effect, Some(draft.run.def.nodes[ix].id.to_string()))
             }
-            Work::Sleep { .. } | Work::Child { .. } => return None,
+            Work::Sleep { .. } | Work::Child { .. } | Work::Flow { .. } => return None,
         };
         let open = node.status == NodeStatus::Running && node.retry_at.is_none();
         (open && id == effect).then_some((ix, output, node.last))

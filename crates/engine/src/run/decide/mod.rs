@@ -11,6 +11,7 @@ mod resolve;
 mod resume;
 mod timer;
 
+use crate::run::children::flow_reported;
 use crate::run::draft::{Context, Decision, DecisionDraft};
 use crate::run::lifecycle::{Phase, too_much_to_check, work_exceeded};
 use crate::run::questions::Answer;
@@ -18,7 +19,7 @@ use crate::run::refusal::Undecided;
 use crate::run::state::Run;
 use tandem_record::{Command, ErrorInfo, Reply};
 
-pub(super) use create::{check, check_served};
+pub(super) use create::{check, check_inputs, check_served};
 pub use create::{create, create_child_run};
 
 /// What `command` does to `run` now. Pure: the same arguments always give the same decision.
@@ -30,6 +31,7 @@ pub fn decide(run: &Run, command: &Command, cx: &Context<'_>) -> Result<Decision
             Command::FireTimer(_)
             | Command::FinishEffect { .. }
             | Command::ReportChildOutcome { .. }
+            | Command::ReportFlow(_)
             | Command::Continue => Ok(abandon(run, work_exceeded(), cx)),
             Command::Cancel { .. }
             | Command::Pause { .. }
@@ -56,6 +58,7 @@ fn decide_command(run: &Run, command: Command, cx: &Context<'_>) -> Result<Decis
         Command::ReportChildOutcome { node, outcome } => {
             child::reported(&mut draft, &node, outcome)
         }
+        Command::ReportFlow(report) => flow_reported(&mut draft, *report),
         Command::ResolveInterrupt {
             node,
             interrupt,

@@ -1,27 +1,59 @@
 //! A timer fired. Its key says which one; the state decides whether it still applies.
+//!
+//! The timers of a run act in the order of their times, whichever of them is fired first: after a
+//! jump of the clock or a time without a host, several are due at once.
 
 use crate::run::draft::DecisionDraft;
-use crate::run::lifecycle::Phase;
+use crate::run::required_work::required_timers;
 use serde_json::json;
-use tandem_record::{CapKind, ErrorInfo, Event, NodeId, NodeStatus, Reply, TimerKey, Work};
+use std::collections::BTreeSet;
+use tandem_record::{
+    CapKind, ErrorInfo, Event, NodeId, NodeStatus, Reply, TimerKey, Timestamp, Work,
+};
+
+/// Due timers that act in one decision. A timer that is not reached stays due and is fired again.
+const MAX_DUE_PER_DECISION: usize = 32;
 
 pub(super) fn fired(draft: &mut DecisionDraft<'_>, key: &TimerKey) -> Reply {
-    // Time does not pass for a paused run. Timers from before the pause are set again on resume.
-    if draft.run.phase() != Phase::Running {
-        return Reply::Unchanged;
+    let mut reply = Reply::Unchanged;
+    let mut acted = BTreeSet::new();
+    for _ in 0..MAX_DUE_PER_DECISION {
+        let mut due = due_timers(draft);
+        if !due.iter().any(|(_, waiting)| waiting == key) {
+            break;
+        }
+        due.retain(|timer| !acted.contains(timer));
+        let Some((at, first)) = due.into_iter().min() else {
+            break;
+        };
+        if act(draft, &first) {
+            draft.advance();
+            reply = Reply::Accepted;
+        }
+        if first == *key || draft.needs.is_some() || draft.cx.work.exceeded() {
+            break;
+        }
+        acted.insert((at, first));
     }
-    let acted = match key {
+    reply
+}
+
+/// The timers that are due now. Time does not pass for a paused run. Timers from before the pause are
+/// set again on resume.
+fn due_timers(draft: &DecisionDraft<'_>) -> Vec<(Timestamp, TimerKey)> {
+    let timers = required_timers(&draft.run, draft.cx.limits).into_iter();
+    let due = timers.filter(|(_, due)| *due <= draft.now);
+    due.map(|(key, due)| (due, key)).collect()
+}
+
+fn act(draft: &mut DecisionDraft<'_>, key: &TimerKey) -> bool {
+    match key {
         TimerKey::RunDeadline => run_deadline(draft),
         TimerKey::NodeWake { node, attempt } => node_wake(draft, node, *attempt),
         TimerKey::NodeDeadline { node, attempt } => node_deadline(draft, node, *attempt),
         TimerKey::InterruptDeadline { node } => crate::run::questions::deadline_passed(draft, node),
         TimerKey::Trigger { id } => trigger(draft, id),
-    };
-    if !acted {
-        return Reply::Unchanged;
     }
-    draft.advance();
-    Reply::Accepted
 }
 
 fn run_deadline(draft: &mut DecisionDraft<'_>) -> bool {

@@ -48,15 +48,8 @@ impl State {
     }
 
     /// The end of a node may record the end of its child.
-    pub(super) fn child_ended(
-        &mut self,
-        node: &NodeId,
-        status: Option<RunStatus>,
-        returned: u64,
-        seq: Seq,
-    ) {
+    pub(super) fn child_ended(&mut self, node: &NodeId, status: Option<RunStatus>, seq: Seq) {
         self.children.set_newest_status(node, status, seq);
-        self.children.return_descendants(returned);
     }
 
     /// A question of the node, or of one of its children, was answered.

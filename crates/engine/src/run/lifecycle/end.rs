@@ -161,7 +161,6 @@ impl DecisionDraft<'_> {
             untrusted,
             variables,
             error,
-            unused: self.run.descendants_left(self.cx.limits),
         };
         self.fail_oversized_outcome(&mut outcome);
         let id = format!("ended:{}", self.run.id());

@@ -32,14 +32,14 @@ impl Lifecycle {
         self.paused_at = Some(at);
     }
 
-    /// Ends a pause. Returns its length.
+    /// Ends a pause. Returns by how much it extends every time limit.
     pub(in crate::run) fn resume(&mut self, at: Timestamp) -> Option<u64> {
         self.phase = Phase::Running;
         let paused_at = self.paused_at.take()?;
-        // A branch does not count pauses from before its start.
+        // A branch does not count pauses from before its start: there its limits begin again.
         let counted = at.ms_since(paused_at.max(self.begun_at()));
         self.paused_ms = self.paused_ms.saturating_add(counted);
-        Some(at.ms_since(paused_at))
+        Some(counted)
     }
 
     pub(in crate::run) fn begin_cancel(

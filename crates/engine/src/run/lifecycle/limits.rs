@@ -26,7 +26,7 @@ pub struct Limits {
     pub max_decision_bytes: usize,
     /// Bytes of memory the state of one run may take.
     pub max_state_bytes: usize,
-    /// Runs one run may start, including the children of its children.
+    /// Runs below one root, including the children of its children.
     pub max_descendants: u64,
     /// Number of notes under one name of one scope above which the oldest are merged; `None` turns
     /// compaction off.

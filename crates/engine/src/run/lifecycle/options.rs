@@ -1,7 +1,7 @@
 //! Options that a caller may give besides the inputs of a run.
 
 use crate::conformance::{MOCK_PROVIDER_KEY, read_mock_provider};
-use crate::definition::Problem;
+use crate::definition::{Problem, nearest};
 use serde_json::Value;
 use tandem_record::{Object, RunOptions};
 
@@ -9,6 +9,9 @@ const MAX_TAGS: usize = 100;
 const MAX_TAG_CHARS: usize = 256;
 const MAX_METADATA_DEPTH: usize = 4;
 const MAX_METADATA_BYTES: usize = 8192;
+/// The protocol keeps this beginning of a key to itself, so another key with it is a misspelled one.
+const AI_PREFIX: &str = "ai.";
+const AI_KEYS: [&str; 3] = ["ai.provider", "ai.model", "ai.credentialRef"];
 
 /// Problems of tags, metadata and reserved `configurable` keys.
 pub fn check_options(options: &RunOptions) -> Vec<Problem> {
@@ -32,6 +35,13 @@ pub fn check_options(options: &RunOptions) -> Vec<Problem> {
             problems.extend(read_mock_provider(value).err().into_iter().flatten());
         }
         if let Some(message) = check_reserved(key, value) {
+            problems.push(Problem::new(format!("/configurable/{key}"), message));
+        }
+        if key.starts_with(AI_PREFIX) && !AI_KEYS.contains(&key.as_str()) {
+            let message = match nearest(key, AI_KEYS) {
+                Some(meant) => format!("is not an option; did you mean `{meant}`?"),
+                None => format!("is not an option; there are {}", AI_KEYS.join(", ")),
+            };
             problems.push(Problem::new(format!("/configurable/{key}"), message));
         }
     }

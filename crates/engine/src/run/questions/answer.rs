@@ -90,6 +90,9 @@ pub(in crate::run) fn resolve_question(
             None => resolve_at_dispatch(draft, ix, answer),
         },
         Kind::Supervisor(_) | Kind::Conformance(_) => resolve_low_confidence(draft, ix, answer),
+        Kind::ChatFlow(_) => Err(Refusal::NotAnswerable {
+            node: def.nodes[ix].id.clone(),
+        }),
         kind => unreachable!("{kind:?} never asks"),
     }
 }

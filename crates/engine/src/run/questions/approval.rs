@@ -1,6 +1,7 @@
 //! Approvals: reading a decision, counting votes, and what follows from it.
 
 use super::answer::{Answer, AnswerOutcome, close, invalid};
+use super::state::Suspension;
 use crate::definition::schema;
 use crate::graph::binding::RunScope;
 use crate::node::ApprovalGate;
@@ -40,6 +41,7 @@ pub(in crate::run) fn check_claimed_names(value: &Value) -> Result<(), Refusal> 
 /// Reads an approval answer, in today's words or an older client's.
 fn read_decision(
     gate: &ApprovalGate,
+    open: &Suspension,
     answer: &Answer,
     identity_bound: bool,
     meter: &Meter,
@@ -78,19 +80,29 @@ fn read_decision(
         }
     }
     let edited = fields.get("editedArtifactData").cloned();
+    let edited = edited.filter(|edited| !edited.is_null());
     if action == "accept" && edited.is_some() {
         return invalid("/editedArtifactData", ACCEPT_WITH_CHANGES);
+    }
+    if action != "edit-accept" && edited.is_some() {
+        return invalid(
+            "/editedArtifactData",
+            format!("contradicts the action {action}; leave it out, or use edit-accept"),
+        );
+    }
+    if action != "refine" && fields.get("refineFeedback").is_some_and(|f| !f.is_null()) {
+        return invalid(
+            "/refineFeedback",
+            format!("contradicts the action {action}; leave it out, or use refine"),
+        );
     }
     if action == "edit-accept" && edited.is_none() {
         return invalid("/editedArtifactData", "the edited artifact is required");
     }
-    if let (Some(edited), Some(schema)) = (&edited, &gate.artifact_schema)
-        && action == "edit-accept"
-    {
-        let problems = schema::problems(schema, edited, "/resumeValue/editedArtifactData", meter);
-        if !problems.is_empty() {
-            return Err(Refusal::Invalid(problems));
-        }
+    if let Some(edited) = edited.as_ref().filter(|_| action == "edit-accept") {
+        open.check_masks(edited)?;
+        let artifact = open.true_artifact(Some(edited)).unwrap_or_default();
+        check_artifact(gate, open, &artifact, meter)?;
     }
     check_claimed_names(&answer.value)?;
     Ok(ApprovalDecision {
@@ -106,6 +118,28 @@ fn read_decision(
     })
 }
 
+fn check_artifact(
+    gate: &ApprovalGate,
+    open: &Suspension,
+    artifact: &Value,
+    meter: &Meter,
+) -> Result<(), Refusal> {
+    let Some(schema) = &gate.artifact_schema else {
+        return Ok(());
+    };
+    let mut problems = schema::problems(schema, artifact, "/resumeValue/editedArtifactData", meter);
+    if open.interrupt.hidden.is_some() {
+        // A message may quote what the reader does not see.
+        for problem in &mut problems {
+            "does not match the schema of the artifact".clone_into(&mut problem.message);
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::Invalid(problems)),
+    }
+}
+
 pub(in crate::run) fn resolve_approval(
     draft: &mut DecisionDraft<'_>,
     ix: usize,
@@ -113,8 +147,15 @@ pub(in crate::run) fn resolve_approval(
     answer: Answer,
 ) -> Result<AnswerOutcome, Refusal> {
     let open = draft.run.open_interrupt(ix);
-    let policy = draft.run.policy_at(ix, open.expect("the question is open"));
-    let decision = read_decision(gate, &answer, policy.requires_identity(), draft.cx.work)?;
+    let open = open.expect("the question is open");
+    let policy = draft.run.policy_at(ix, open);
+    let decision = read_decision(
+        gate,
+        open,
+        &answer,
+        policy.requires_identity(),
+        draft.cx.work,
+    )?;
     if decision.action == "ask" {
         return question_back(draft, ix, &answer);
     }
@@ -224,7 +265,8 @@ fn artifact(draft: &DecisionDraft<'_>, ix: usize, outcome: &str) -> Option<Value
     let mut votes = open.votes.iter();
     let changed = open.proposed.is_some() || votes.any(|vote| vote.action == "edit-accept");
     let shown = open.interrupt.data.get("artifactData");
-    shown.filter(|_| changed || outcome == "accepted").cloned()
+    let artifact = open.true_artifact(shown);
+    artifact.filter(|_| changed || outcome == "accepted")
 }
 
 fn outputs(decision: &ApprovalDecision, artifact: Option<Value>) -> Object {

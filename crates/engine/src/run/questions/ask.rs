@@ -3,7 +3,7 @@
 
 use super::kind_events::kind_specific_request;
 use crate::ids::interrupt_id;
-use crate::node::{InterruptSettings, interrupt_kind, waiting_status};
+use crate::node::{InterruptSettings, Kind, interrupt_kind, waiting_status};
 use crate::run::draft::DecisionDraft;
 use crate::run::state::Run;
 use serde_json::Value;
@@ -23,6 +23,8 @@ pub(crate) struct Question {
     pub(crate) status: Option<RunStatus>,
     /// Set when the interrupt is about a decision with low confidence.
     pub(crate) low_confidence: Option<LowConfidence>,
+    /// What `data` shows masked, as it is.
+    pub(crate) hidden: Option<Value>,
 }
 
 impl Run {
@@ -48,6 +50,11 @@ impl DecisionDraft<'_> {
         let node = &def.nodes[ix];
         let (id, key) = self.run.next_question(ix);
         let asking = node.kind.interrupt_settings();
+        let mut question = question;
+        if let Some(supervisor) = self.deciding_supervisor(ix) {
+            let hidden = self.run.mask_decision(supervisor, &mut question.data);
+            question.hidden = hidden.or(question.hidden);
+        }
         let simply = question.timeout_ms.map(|ms| self.now.plus_ms(ms));
         let due = asking
             .and_then(InterruptSettings::first_timeout_ms)
@@ -62,6 +69,7 @@ impl DecisionDraft<'_> {
             requested_at: self.now,
             due: due.filter(|_| due != simply),
             priority: asking.and_then(|asking| asking.priority),
+            hidden: question.hidden,
         };
         let (id, key) = (interrupt.id.clone(), interrupt.key.clone());
         let data = interrupt.data.clone();
@@ -94,6 +102,15 @@ impl DecisionDraft<'_> {
         );
         self.open_conversation(ix, suspended);
         self.answer_from_early_event(ix);
+    }
+
+    /// The supervisor whose decision a question is about.
+    fn deciding_supervisor(&self, ix: usize) -> Option<usize> {
+        match &self.run.def.nodes[ix].kind {
+            Kind::Supervisor(_) => Some(ix),
+            Kind::Dispatch(_) => self.run.def.index(&self.run.newest_decision()?.node),
+            _ => None,
+        }
     }
 
     /// Removes a mirrored wait before the node continues.

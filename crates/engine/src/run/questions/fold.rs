@@ -160,6 +160,13 @@ impl Questions {
         });
     }
 
+    /// A pause ended. Its length extends the deadlines of all open interrupts.
+    pub(in crate::run) fn extend_deadlines(&mut self, paused_ms: u64) {
+        for open in self.open.values_mut().flatten() {
+            open.due = open.due.map(|due| due.plus_ms(paused_ms));
+        }
+    }
+
     pub(in crate::run) fn count_denial(&mut self, ix: usize) {
         self.with_open(ix, |open| open.denials += 1);
     }

@@ -29,10 +29,11 @@ pub fn count_vote(
 ) {
     let claimed = decision.claimed_voter();
     let acting_for = decision.decider.acting_for.as_ref();
+    let established = acting_for.or(decision.decider.link_of.as_ref());
     let submitter = decision.submitter();
     let vote = Vote {
         voter: claimed
-            .or_else(|| acting_for.map(Principal::as_str))
+            .or_else(|| established.map(Principal::as_str))
             .unwrap_or(submitter)
             .to_owned(),
         claimed_by: claimed.map(|_| submitter.to_owned()),
@@ -60,6 +61,22 @@ impl Run {
     ) -> Option<DecisionPolicy> {
         let (ix, open) = self.open_at(node, interrupt)?;
         Some(self.policy_at(ix, open))
+    }
+
+    /// The name that an answer to an open approval claims for its voter, where such a name counts.
+    pub fn claimed_voter<'v>(
+        &self,
+        node: &NodeId,
+        interrupt: Option<&InterruptId>,
+        value: &'v Value,
+    ) -> Option<&'v str> {
+        let (ix, open) = self.open_at(node, interrupt)?;
+        let counts =
+            open.interrupt.kind == "approval" && !self.policy_at(ix, open).requires_identity();
+        value
+            .get("voter")
+            .and_then(Value::as_str)
+            .filter(|_| counts)
     }
 
     /// What the open question of a node shows now.
@@ -98,6 +115,13 @@ impl Run {
             .unwrap_or_default()
     }
 
+    /// When the timeout action of an open interrupt runs. Unknown during a pause, which extends it,
+    /// unless the time was over when the pause began.
+    pub(super) fn due_at(&self, open: &Suspension) -> Option<Timestamp> {
+        let paused_at = self.paused_at();
+        open.due.filter(|due| paused_at.is_none_or(|at| *due <= at))
+    }
+
     /// Until when the current deciders can decide. Reminders alone are no deadline.
     pub(in crate::run) fn deadline_at(&self, ix: usize, open: &Suspension) -> Option<Timestamp> {
         let asking = self.def.nodes[ix].kind.interrupt_settings();
@@ -108,10 +132,10 @@ impl Run {
                 then_reject,
             }) => {
                 let left = u64::from(times.saturating_sub(open.reminders));
-                let ends = open.due.map(|due| due.plus_ms(every_ms * left));
+                let ends = self.due_at(open).map(|due| due.plus_ms(every_ms * left));
                 ends.filter(|_| *then_reject)
             }
-            _ => open.due,
+            _ => self.due_at(open),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::state::Suspension;
 use crate::node::{EscalationLevel, Kind, OnTimeout};
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::Done;
+use crate::run::state::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_record::{
@@ -55,6 +56,9 @@ pub(in crate::run) fn deadline_passed(draft: &mut DecisionDraft<'_>, node: &Node
             };
             draft.emit(event, Some(cause));
         }
+        TimeoutAction::Reject if matches!(def.nodes[ix].kind, Kind::ChatFlow(_)) => {
+            draft.time_out_flow(ix);
+        }
         TimeoutAction::Default(value) => default(draft, ix, value, cause),
         TimeoutAction::Reject => reject(draft, ix, cause),
     }
@@ -89,24 +93,26 @@ fn timeout_action<'a>(kind: &'a Kind, open: &Suspension) -> TimeoutAction<'a> {
     }
 }
 
-/// From when on nobody can answer a question any more, whether or not its timer fired by then.
-/// `None` while others are asked first, or the same people again.
-pub(in crate::run) fn expiry(kind: &Kind, open: &Suspension) -> Option<Timestamp> {
-    match timeout_action(kind, open) {
-        TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => None,
-        TimeoutAction::Default(_) | TimeoutAction::Reject => open.due,
+impl Run {
+    /// From when on nobody can answer a question any more, whether or not its timer fired by then.
+    /// `None` while others are asked first, or the same people again.
+    pub(in crate::run) fn expiry(&self, ix: usize, open: &Suspension) -> Option<Timestamp> {
+        match timeout_action(&self.def.nodes[ix].kind, open) {
+            TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => None,
+            TimeoutAction::Default(_) | TimeoutAction::Reject => self.due_at(open),
+        }
     }
 }
 
-/// How a question ended that nobody can answer any more, although its timer did not fire yet: late,
-/// or kept waiting by a pause.
+/// How a question ended that nobody can answer any more, although its timer did not fire yet.
 pub(in crate::run) fn expired_question(
     draft: &DecisionDraft<'_>,
     ix: usize,
 ) -> Option<ClosedInterrupt> {
     let open = draft.run.open_interrupt(ix)?;
     let node = &draft.run.def.nodes[ix];
-    let due = expiry(&node.kind, open).filter(|due| draft.now >= *due)?;
+    let due = draft.run.expiry(ix, open);
+    let due = due.filter(|due| draft.now >= *due)?;
     let outcome = match timeout_action(&node.kind, open) {
         TimeoutAction::Escalate(_) | TimeoutAction::Remind { .. } => return None,
         TimeoutAction::Default(_) => "defaulted",

@@ -154,7 +154,8 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
             Some(Work::Child { child, .. }) => {
                 *child = child_run_id(run.id(), node, *execution, *attempt);
             }
-            None => {}
+            // The flow is its source's: a fork starts none.
+            Some(Work::Flow { .. }) | None => {}
         }
     }
     for recorded in &mut log[start..] {
@@ -177,6 +178,7 @@ fn rebase_open_work(log: &mut [RecordedEvent], run: &Run, ix: usize, now: Timest
                 | Work::SecretEcho { .. }
                 | Work::Model { .. }
                 | Work::Tool { .. }
+                | Work::Flow { .. }
                 | Work::Pack { .. } => {}
             }
         }
@@ -303,6 +305,9 @@ fn restart_open_node(draft: &mut DecisionDraft<'_>, ix: usize) {
         ) => {
             let (child, workflow_id) = (child.clone(), workflow_id.clone());
             draft.start_child_again(ix, child, workflow_id, cause);
+        }
+        (Some(Work::Flow { .. }), NodeStatus::Running | NodeStatus::Suspended) => {
+            draft.settle_inherited_flow(ix);
         }
         (None, NodeStatus::Running | NodeStatus::Suspended) if has_no_open_question(draft, ix) => {
             let (limits, meter) = (draft.cx.limits, draft.cx.work);

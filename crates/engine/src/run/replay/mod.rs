@@ -17,6 +17,8 @@ mod lineage;
 mod replayer;
 
 use crate::definition::Definition;
+use crate::node::Kind;
+use crate::run::children::flow_results;
 use crate::run::decide::{check_served, create};
 use crate::run::draft::{Context, Decision, DecisionDraft};
 use crate::run::lifecycle::{check_options, too_much_to_check};
@@ -24,7 +26,7 @@ use crate::run::refusal::{Refusal, Undecided};
 use crate::run::state::Run;
 use serde_json::Value;
 use std::sync::Arc;
-use tandem_record::{Event, ForkMode, RecordedEvent, Reply, RunId, RunRequest, Seq};
+use tandem_record::{Event, ForkMode, NodeId, RecordedEvent, Reply, RunId, RunRequest, Seq};
 
 pub(super) use draft::ReplayDraft;
 
@@ -58,6 +60,8 @@ fn decide_fork(
     source: &ForkSource<'_>,
     cx: &Context<'_>,
 ) -> Result<Decision, Undecided> {
+    let own = with_flow_results(def, source);
+    let source = own.as_ref().unwrap_or(source);
     let forked = source.request.forked_from.as_ref();
     let forked = forked.expect("a fork says where it comes from");
     let mut problems = check_options(&source.request.options);
@@ -84,6 +88,28 @@ fn decide_fork(
         ForkMode::Replay => replayer::replay(draft, &log, from, source.redact),
     }
     .into_decision(Reply::Accepted)
+}
+
+/// The source with what its flows gave, if it has nodes that start flows.
+fn with_flow_results<'a>(def: &Definition, source: &ForkSource<'a>) -> Option<ForkSource<'a>> {
+    let is_flow = |node: &NodeId| {
+        let ix = def.index(node);
+        ix.is_some_and(|ix| matches!(def.nodes[ix].kind, Kind::ChatFlow(_)))
+    };
+    if !def.nodes.iter().any(|node| is_flow(&node.id)) {
+        return None;
+    }
+    let mut request = source.request.clone();
+    if let Some(forked) = &mut request.forked_from {
+        forked
+            .flow_results
+            .extend(flow_results(is_flow, source.log));
+    }
+    Some(ForkSource {
+        log: source.log,
+        request,
+        redact: source.redact,
+    })
 }
 
 impl DecisionDraft<'_> {

@@ -36,7 +36,6 @@ impl DecisionDraft<'_> {
         let node = self.run.def.nodes[ix].id.clone();
         let started = self.run.node(ix).started_at.unwrap_or(self.now);
         let untrusted = done.untrusted || self.run.passes_on_untrusted(ix, self.cx.work);
-        let returned = self.take_returned_descendants();
         self.emit(
             Event::NodeCompleted {
                 node,
@@ -44,7 +43,6 @@ impl DecisionDraft<'_> {
                 duration_ms: self.now.ms_since(started),
                 cost: done.cost,
                 child: done.child,
-                returned,
                 untrusted,
             },
             Some(cause),
@@ -113,14 +111,12 @@ impl DecisionDraft<'_> {
             self.complete_node(ix, done, cause);
             return;
         }
-        let returned = self.take_returned_descendants();
         self.emit(
             Event::NodeFailed {
                 node,
                 error,
                 attempts,
                 child,
-                returned,
             },
             cause,
         );
@@ -135,13 +131,11 @@ impl DecisionDraft<'_> {
     ) {
         let node = self.run.def.nodes[ix].id.clone();
         let reason = reason.to_owned();
-        let returned = self.take_returned_descendants();
         self.emit(
             Event::NodeCancelled {
                 node,
                 reason,
                 child,
-                returned,
             },
             cause,
         );

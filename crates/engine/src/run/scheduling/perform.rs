@@ -52,16 +52,21 @@ impl DecisionDraft<'_> {
                 NodeOutcome::Complete(Object::from_iter([("value".to_owned(), value)]))
             }
             Kind::ChannelWrite(config) => self.channel_write(ix, config, inputs, started),
-            Kind::ApprovalGate(gate) => NodeOutcome::Ask(Box::new(Question {
-                kind: "approval".to_owned(),
-                data: gate.data(self.run.id(), &node.id, &inputs, &|text| {
-                    self.run.render_template(text, self.cx.work)
-                }),
-                resume_schema: gate.interrupt_settings.answer_document(),
-                timeout_ms: gate.interrupt_settings.rejects_after_ms(),
-                status: None,
-                low_confidence: None,
-            })),
+            Kind::ApprovalGate(gate) => {
+                let shown = self.run.shown_inputs(ix, &inputs);
+                let is_masked = gate.shows_inputs() && *shown != inputs;
+                NodeOutcome::Ask(Box::new(Question {
+                    kind: "approval".to_owned(),
+                    data: gate.data(self.run.id(), &node.id, &shown, &|text| {
+                        self.run.render_template(text, self.cx.work)
+                    }),
+                    resume_schema: gate.interrupt_settings.answer_document(),
+                    timeout_ms: gate.interrupt_settings.rejects_after_ms(),
+                    status: None,
+                    low_confidence: None,
+                    hidden: gate.artifact(&inputs).filter(|_| is_masked),
+                }))
+            }
             Kind::ClarificationGate(gate) => NodeOutcome::Ask(Box::new(Question {
                 kind: "clarification".to_owned(),
                 data: gate.data(&|text| self.run.render_template(text, self.cx.work)),
@@ -69,6 +74,7 @@ impl DecisionDraft<'_> {
                 timeout_ms: gate.interrupt_settings.rejects_after_ms(),
                 status: None,
                 low_confidence: None,
+                hidden: None,
             })),
             Kind::GenericInterrupt(open) => NodeOutcome::Ask(Box::new(Question {
                 kind: open.kind.clone(),
@@ -77,6 +83,7 @@ impl DecisionDraft<'_> {
                 timeout_ms: open.interrupt_settings.rejects_after_ms(),
                 status: None,
                 low_confidence: None,
+                hidden: None,
             })),
             Kind::Memory(config) => self.perform_memory_node(ix, config, started),
             Kind::ConversationGate(gate) => {
@@ -88,9 +95,11 @@ impl DecisionDraft<'_> {
                     timeout_ms: gate.interrupt_settings.rejects_after_ms(),
                     status: None,
                     low_confidence: None,
+                    hidden: None,
                 }))
             }
             Kind::Supervisor(config) => self.supervise(ix, config, &inputs, started),
+            Kind::ChatFlow(_) => self.recorded_flow(ix),
             Kind::Dispatch(_) => self.dispatch(ix),
             Kind::Conformance(kind) => kind.perform(self, ix, inputs, started),
             Kind::Loop(_)

@@ -98,6 +98,7 @@ impl DecisionDraft<'_> {
                 let work = self.prepare_child(ix, config, execution, attempt)?;
                 Ok(Some(work))
             }
+            Kind::ChatFlow(config) => self.prepare_flow(ix, config, inputs, execution, attempt),
             _ => Ok(None),
         }
     }

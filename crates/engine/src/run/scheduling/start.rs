@@ -127,6 +127,9 @@ impl DecisionDraft<'_> {
             NodeOutcome::Wait(Work::Child {
                 child, workflow_id, ..
             }) => self.dispatch_child(ix, child, workflow_id, started),
+            NodeOutcome::Wait(Work::Flow { flow_run, call }) => {
+                self.wait_for_flow(ix, flow_run, call, started);
+            }
             NodeOutcome::Wait(Work::Tool { .. }) => self.emit_tool_called(ix, started),
             NodeOutcome::Wait(Work::Model { mock: Some(_), .. }) => self.run_mock_call(ix),
             NodeOutcome::Wait(_) | NodeOutcome::AlreadyRecorded => {}

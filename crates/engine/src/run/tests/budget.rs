@@ -212,7 +212,6 @@ fn oversized_child_outputs_are_refused_before_copying() {
         variables: super::harness::object(left),
         untrusted: Vec::new(),
         error: None,
-        unused: 0,
     };
     run.child_reports("call", ended);
     assert_eq!(code(&run), Some("value_too_large"));

@@ -140,7 +140,6 @@ fn child_report_is_accepted_once_and_only_from_that_child() {
         variables: Default::default(),
         untrusted: Vec::new(),
         error: None,
-        unused: 0,
     };
     assert_eq!(run.child_reports("call", stranger), Reply::Unchanged);
     let child = run.child_of("call");
@@ -150,7 +149,6 @@ fn child_report_is_accepted_once_and_only_from_that_child() {
         variables: Default::default(),
         untrusted: Vec::new(),
         error: None,
-        unused: 0,
     };
     assert_eq!(run.child_reports("call", ended.clone()), Reply::Accepted);
     assert_eq!(run.child_reports("call", ended), Reply::Unchanged);
@@ -283,7 +281,6 @@ fn retry_after_a_timeout_starts_another_child() {
         variables: Default::default(),
         untrusted: Vec::new(),
         error: None,
-        unused: 0,
     };
     assert_eq!(run.child_reports("call", late), Reply::Unchanged);
     run.child_ended("call", RunStatus::Completed, json!({}));

@@ -91,3 +91,50 @@ fn child_with_an_unserved_node_type_is_refused() {
         ",
     );
 }
+
+/// A child that needs a number and may be given a text.
+fn strict_child() -> WorkflowBuilder {
+    child()
+        .variable("amount", json!({"type": "number", "required": true}))
+        .variable("note", json!({"type": "string", "defaultValue": "none"}))
+}
+
+#[test]
+fn child_is_given_what_its_workflow_declares() {
+    let mapped = json!({"amount": "total", "note": "text"});
+    let parent = || workflow("parent").call("call", "child", json!({"inputMapping": mapped}));
+    let cases = [
+        (json!({"total": 1}), None),
+        (json!({"total": 1, "text": "x"}), None),
+        (json!({"total": "1"}), Some("/inputs/amount")),
+        (json!({"text": "x"}), Some("/inputs/amount")),
+        (json!({"total": 1, "text": [1]}), Some("/inputs/note")),
+    ];
+    for (inputs, refused) in cases {
+        let mut run = RunHarness::new(parent()).with_workflow(strict_child());
+        run.create(inputs.clone());
+        let error = run.run().error();
+        assert_eq!(error.is_some(), refused.is_some(), "{inputs}");
+        if let (Some(error), Some(path)) = (error, refused) {
+            assert_eq!(error.code, "child_refused");
+            let details = error.details.as_ref().expect("paths");
+            assert_eq!(details["problems"][0]["path"], path);
+            assert!(error.message.contains(path), "{}", error.message);
+            assert_eq!(run.created_children().count(), 0);
+        }
+    }
+}
+
+#[test]
+fn child_without_a_mapping_needs_its_required_inputs() {
+    let mut run = RunHarness::new(caller("parent")).with_workflow(strict_child());
+    run.create(json!({}));
+    run.then(
+        "
+            run.started
+            node.started call
+            node.failed call child_refused
+            run.failed child_refused call
+        ",
+    );
+}

@@ -77,7 +77,6 @@ impl RunHarness {
                 variables: object(variables),
                 untrusted: Vec::new(),
                 error: failed.then(|| ErrorInfo::new("boom", "it broke")),
-                unused: 0,
             },
         )
     }

@@ -21,6 +21,7 @@ fn by(who: &str, acting_for: Option<&str>, value: Value) -> Command {
             acting_for: acting_for.map(Principal::new),
             groups: vec!["desk".to_owned()],
             roles: vec!["clerk".to_owned()],
+            link_of: None,
         },
     }
 }

@@ -92,6 +92,7 @@ fn decision_that_needs_a_definition_leaves_no_trace() {
         definitions: &Unread,
         memory: &NoMemory,
         providers: &Default::default(),
+        places: crate::run::TreePlaces::default(),
         tools: &Default::default(),
         packs: &Default::default(),
         model_answers: &NoMemory,

@@ -36,7 +36,6 @@ fn ends(run: &mut RunHarness, child: &RunId, status: RunStatus, variables: Value
         variables: super::harness::object(variables),
         untrusted: Vec::new(),
         error: (status == FAILED).then(|| ErrorInfo::new("boom", "it broke")),
-        unused: 0,
     };
     run.child_reports("send", outcome);
 }

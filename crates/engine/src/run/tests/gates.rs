@@ -132,6 +132,8 @@ fn an_answer_that_does_not_fit_leaves_the_question_open() {
     for bad in [
         json!({"action": "reject"}),
         json!({"action": "edit-accept"}),
+        json!({"action": "edit-accept", "editedArtifactData": null}),
+        json!({"action": "accept", "refineFeedback": {"scope": "whole"}}),
         json!({"action": "accept", "editedArtifactData": {"n": 1}}),
         json!({"decision": "approved", "editedArtifactData": {"n": 1}}),
         json!({"action": "refine"}),

@@ -18,8 +18,8 @@ use crate::definition::Definition;
 use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
-    AgentPolicy, Context, Limits, NewChildRun, Refusal, ReplayedModelAnswer, Run, Undecided,
-    create, decide,
+    AgentPolicy, Context, Limits, NewChildRun, Refusal, ReplayedModelAnswer, Run, TreePlaces,
+    Undecided, create, decide,
 };
 use crate::tool::ToolServers;
 use serde_json::{Value, json};
@@ -107,6 +107,7 @@ impl RunHarness {
                 memory: None,
                 forked_from: None,
                 forked_by: Vec::new(),
+                levels_above: 0,
             },
             run: None,
             log: Vec::new(),
@@ -139,7 +140,7 @@ impl RunHarness {
     /// The run is a child at node `call` of another run.
     pub(super) fn child_under(mut self, lineage: &[&str], harvest: &[&str]) -> Self {
         self.request.parent = Some(ParentLink {
-            descendants: None,
+            root: None,
             run_id: RunId::new("run-parent"),
             node_id: NodeId::new("call"),
             dispatched_at: Seq(2),
@@ -238,6 +239,14 @@ impl RunHarness {
         self.now = end;
     }
 
+    /// Timers that are due, the earliest first.
+    pub(super) fn due_keys(&self) -> Vec<TimerKey> {
+        let due = self.timers.iter().filter(|(_, due)| **due <= self.now);
+        let mut due: Vec<_> = due.map(|(key, due)| (*due, key.clone())).collect();
+        due.sort();
+        due.into_iter().map(|(_, key)| key).collect()
+    }
+
     /// Timers that are set, with the time left.
     pub(super) fn timers(&self) -> Vec<String> {
         let timers = self.timers.iter();
@@ -264,6 +273,10 @@ impl RunHarness {
         ix.expect("a node of the workflow")
     }
 
+    pub(super) fn definition(&self) -> Arc<Definition> {
+        Arc::clone(&self.def)
+    }
+
     pub(super) fn log(&self) -> &[RecordedEvent] {
         &self.log
     }
@@ -288,7 +301,6 @@ impl RunHarness {
             variables: Object::new(),
             untrusted: Vec::new(),
             error: None,
-            unused: 0,
         };
         self.child_reports(parent.node_id.as_str(), outcome);
     }
@@ -308,9 +320,25 @@ impl RunHarness {
             memory: &NoMemory,
             providers: &self.providers,
             tools: &self.tools,
+            places: self.places(),
             packs: &self.packs,
             model_answers: &self.replayed_answer,
             work: &self.work,
+        }
+    }
+
+    /// What its tree has left, if no other run of it started any.
+    fn places(&self) -> TreePlaces {
+        let children = self
+            .log
+            .iter()
+            .filter(|r| matches!(r.event, Event::NodeDispatched { .. }));
+        TreePlaces {
+            reserved: self
+                .limits
+                .max_descendants
+                .saturating_sub(children.count() as u64),
+            is_full: true,
         }
     }
 

@@ -1,12 +1,15 @@
 //! Events and effects as one line each: the name, the node, and the important details.
 
-use crate::run::NewChildRun;
 use serde_json::Value;
 use tandem_record::{
-    AgentEventKind, ChildOutcome, ChunkPiece, Effect, EffectKind, EnvelopeEventKind, ErrorInfo,
-    Event, HandoffStep, Object, RecordedEvent, TimerKey, Timestamp, ToolOperation,
-    VerificationSubject, Work,
+    AgentEventKind, ChunkPiece, EnvelopeEventKind, ErrorInfo, Event, HandoffStep, Object,
+    RecordedEvent, VerificationSubject,
 };
+
+mod effects;
+
+use effects::waits;
+pub(super) use effects::{effect, new_child, timer};
 
 pub(super) fn event(recorded: &RecordedEvent) -> String {
     let line = Line(String::new());
@@ -356,115 +359,6 @@ fn envelope(line: Line, step: &EnvelopeEventKind) -> Line {
             .push("envelope.exhausted")
             .push(attempts)
             .push(reason.as_str()),
-    }
-}
-
-/// A new effect, marked to distinguish it from an event.
-pub(super) fn effect(effect: &Effect) -> String {
-    match &effect.kind {
-        EffectKind::Http {
-            node,
-            attempt,
-            request,
-        } => format!(
-            "> http {node} {} {} attempt={attempt}",
-            request.method, request.url
-        ),
-        EffectKind::Model {
-            node,
-            attempt,
-            request,
-            ..
-        } => format!(
-            "> model {node} {}/{} messages={} budget={:?} attempt={attempt}",
-            request.provider,
-            request.model,
-            request.messages.len(),
-            request.max_output_tokens
-        ),
-        EffectKind::Tool {
-            node,
-            attempt,
-            request,
-        } => {
-            let operation = match &request.operation {
-                ToolOperation::Call { tool, arguments } => format!("{tool} {}", text(arguments)),
-                ToolOperation::List { cursor } => format!("list {cursor:?}"),
-                ToolOperation::Read { uri } => format!("read {uri}"),
-            };
-            format!(
-                "> tool {node} {}/{operation} attempt={attempt}",
-                request.server
-            )
-        }
-        EffectKind::Pack {
-            node,
-            attempt,
-            call,
-        } => format!(
-            "> pack {node} {} {} attempt={attempt}",
-            call.type_id,
-            text(&call.inputs)
-        ),
-        EffectKind::SecretEcho {
-            node, secret_id, ..
-        } => format!("> secret {node} {secret_id}"),
-        EffectKind::NotifySession { to, result } => format!(
-            "> notify_session {} {} {} {:?} {:?}",
-            to.session_id, to.interrupt_id, result.status, result.output, result.error
-        ),
-        EffectKind::NotifyParent { node, outcome, .. } => match outcome {
-            ChildOutcome::Ended {
-                status, variables, ..
-            } => format!(
-                "> tell parent {node} {} {}",
-                status.as_str(),
-                text(variables)
-            ),
-            ChildOutcome::Waiting { .. } => format!("> tell parent {node} waiting"),
-            ChildOutcome::Resumed { .. } => format!("> tell parent {node} resumed"),
-        },
-        EffectKind::CancelChild { .. } => "> cancel child".to_owned(),
-        EffectKind::NotifyCallback { .. } => "> announce".to_owned(),
-        EffectKind::Continue => "> continue".to_owned(),
-    }
-}
-
-/// A child that is created.
-pub(super) fn new_child(new_child: &NewChildRun) -> String {
-    format!(
-        "> start {} {} erased={:?}{}",
-        new_child.definition.id(),
-        text(&new_child.request.inputs),
-        new_child.request.erased_defaults,
-        if new_child.cancelled_at_creation {
-            " given up"
-        } else {
-            ""
-        }
-    )
-}
-
-pub(super) fn timer(key: &TimerKey) -> String {
-    match key {
-        TimerKey::RunDeadline => "run-deadline".to_owned(),
-        TimerKey::NodeWake { node, attempt } => format!("wake {node} {attempt}"),
-        TimerKey::NodeDeadline { node, attempt } => format!("deadline {node} {attempt}"),
-        TimerKey::InterruptDeadline { node } => format!("interrupt {node}"),
-        TimerKey::Trigger { id } => format!("trigger {id}"),
-    }
-}
-
-fn waits(work: &Work, at: Timestamp) -> String {
-    match work {
-        Work::Sleep { until, .. } => format!("sleep={}", until.ms_since(at)),
-        Work::Http { .. } => "http".to_owned(),
-        Work::Model { mock: Some(_), .. } => "mock".to_owned(),
-        Work::Model { .. } => "model".to_owned(),
-        Work::Tool { .. } => "tool".to_owned(),
-        Work::SecretEcho { .. } => "secret".to_owned(),
-        Work::Pack { pack, .. } => pack.clone(),
-        Work::Child { .. } => "child".to_owned(),
     }
 }
 

@@ -330,6 +330,14 @@ fn run_options_override_node_configuration() {
         };
         assert_eq!(problems[0].path, "/configurable/ai.provider");
     }
+    // The beginning `ai.` is the protocol's, so this is a misspelled key.
+    let misspelled = structured(workflow("one"), "m", json!({}));
+    let mut run = RunHarness::new(misspelled).configured(json!({"ai.modle": "tiny"}));
+    let Err(Refusal::Invalid(problems)) = run.try_create(json!({})) else {
+        panic!("the model of the node would be asked instead");
+    };
+    assert_eq!(problems[0].path, "/configurable/ai.modle");
+    assert!(problems[0].message.contains("`ai.model`"), "{problems:?}");
     // A provider that was configured when the run began may be gone when the node starts.
     let gone = structured(workflow("one"), "m", json!({"provider": "gone"}));
     let error = RunHarness::started(gone).run().error().cloned();

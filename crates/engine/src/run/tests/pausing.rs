@@ -4,9 +4,9 @@ use super::gates::answer;
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use crate::run::Refusal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tandem_record::DrainPolicy::{DrainCurrentNode, Immediate};
-use tandem_record::{DrainPolicy, ErrorInfo, RunStatus};
+use tandem_record::{DrainPolicy, ErrorInfo, ForkMode, NodeStatus, RunStatus, Timestamp};
 
 fn busy() -> WorkflowBuilder {
     workflow("busy")
@@ -236,7 +236,7 @@ fn only_a_paused_run_resumes() {
 }
 
 #[test]
-fn open_question_keeps_votes_and_deadline_through_a_pause() {
+fn open_question_keeps_votes_through_a_pause() {
     let asked = || {
         workflow("asked")
             .node(
@@ -265,14 +265,105 @@ fn open_question_keeps_votes_and_deadline_through_a_pause() {
             node.completed gate {"action":"accept","decidedBy":"ana"}
         "#,
     );
-    let mut late = RunHarness::started(asked()).given();
-    late.pause(Immediate).expect("running");
-    late.elapse(3_000);
-    match late.try_when(accept("ana")) {
+}
+
+/// A workflow whose question has a time limit, beside a long delay.
+fn timed(config: Value) -> WorkflowBuilder {
+    workflow("timed")
+        .node("gate", "core.approvalGate", config)
+        .delay("nap", 60_000)
+}
+
+fn shown(run: &RunHarness) -> (Option<u64>, Option<u64>) {
+    let open = run.run().open_questions()[0].clone();
+    let left = |at: Option<Timestamp>| at.map(|at| at.ms_since(run.now));
+    (left(open.deadline), left(open.expires_at))
+}
+
+#[test]
+fn deadline_of_a_question_stands_still_during_every_pause() {
+    let mut run = RunHarness::started(timed(json!({"timeoutMs": 3_000})));
+    for left in [2_000, 1_000] {
+        run.elapse(1_000);
+        assert_eq!(shown(&run), (Some(left), Some(left)));
+        run.pause(Immediate).expect("running");
+        assert_eq!(shown(&run), (None, None), "it is not known yet");
+        run.elapse(50_000);
+        run.resume().expect("paused");
+        assert_eq!(shown(&run), (Some(left), Some(left)));
+    }
+    let mut run = run.given();
+    run.elapse(999);
+    run.then("");
+    run.elapse(1);
+    assert_eq!(run.status(), RunStatus::Failed);
+    assert_eq!(run.run().error().unwrap().code, "interrupt_rejected");
+}
+
+#[test]
+fn steps_of_a_timeout_stand_still_during_a_pause() {
+    let escalate =
+        json!({"policy": "escalate", "levels": [{"approvers": ["boss"], "timeoutMs": 500}]});
+    let remind = json!({"policy": "remind", "everyMs": 2000, "times": 2, "then": "reject"});
+    for (policy, then) in [(escalate, [700, 500, 0]), (remind, [700, 2000, 2000])] {
+        let config = json!({"timeoutMs": 1_000, "tandem": {"onTimeout": policy}});
+        let mut run = RunHarness::started(timed(config));
+        run.elapse(300);
+        for left in then.into_iter().filter(|left| *left > 0) {
+            let wait = run.timers();
+            assert!(
+                wait.contains(&format!("interrupt gate +{left}")),
+                "{wait:?}"
+            );
+            run.pause(Immediate).expect("running");
+            run.elapse(100_000);
+            run.resume().expect("paused");
+            run.elapse(left - 1);
+            assert_eq!(run.timers().len(), 2, "nothing happened yet");
+            run.elapse(1);
+        }
+        assert_eq!(run.status(), RunStatus::Failed);
+    }
+}
+
+#[test]
+fn question_is_answered_during_a_pause_unless_its_time_was_over_before() {
+    let accept = || answer("gate", json!({"action": "accept"}));
+    let mut run = RunHarness::started(timed(json!({"timeoutMs": 3_000})));
+    run.pause(Immediate).expect("running");
+    run.elapse(1_000_000);
+    run.when(accept());
+    run.resume().expect("paused");
+    assert_eq!(run.node("gate").status, NodeStatus::Completed);
+
+    let mut late = RunHarness::started(timed(json!({"timeoutMs": 3_000})));
+    late.now = late.now.plus_ms(3_000);
+    late.pause(Immediate).expect("its timer has not fired yet");
+    late.elapse(5_000);
+    assert!(shown(&late).1.is_some());
+    match late.try_when(accept()) {
         Err(Refusal::AlreadyResolved(closed)) => assert_eq!(closed.outcome, "rejected"),
-        other => panic!("the timeout applies, paused or not: {other:?}"),
+        other => panic!("its time was over: {other:?}"),
     }
     late.resume().expect("paused");
     late.elapse(0);
     assert_eq!(late.status(), RunStatus::Failed);
+}
+
+#[test]
+fn branch_counts_no_pause_of_its_source_for_a_question() {
+    let mut run = RunHarness::started(timed(json!({"timeoutMs": 3_000})));
+    run.elapse(1_000);
+    run.pause(Immediate).expect("running");
+    run.elapse(50_000);
+    let paused = run.fork(ForkMode::Branch, run.log().len() as u64);
+    run.resume().expect("paused");
+    let resumed = run.fork(ForkMode::Branch, run.log().len() as u64);
+    assert_eq!(shown(&resumed), (Some(3_000), Some(3_000)), "a new time");
+    let mut paused = paused;
+    if paused.status() == RunStatus::Paused {
+        paused.elapse(7_000);
+        paused.resume().expect("paused");
+    }
+    assert_eq!(shown(&paused), (Some(3_000), Some(3_000)));
 }

@@ -107,7 +107,11 @@ fn finish(run: &mut RunHarness, effect: &Effect, end: u8) {
             run.finish(effect.id.clone(), outcome);
         }
         EffectKind::CancelChild { .. }
+        | EffectKind::StartFlow { .. }
+        | EffectKind::CancelFlow { .. }
         | EffectKind::NotifySession { .. }
+        | EffectKind::AskSession { .. }
+        | EffectKind::CloseSessionQuestion { .. }
         | EffectKind::NotifyParent { .. }
         | EffectKind::NotifyCallback { .. } => {
             run.performed(&effect.id);

@@ -49,6 +49,7 @@ fn begin(def: &Arc<Definition>, work: &Meter) -> Result<Decision, Undecided> {
         definitions: &HashMap::new(),
         memory: &NoMemory,
         providers: &Default::default(),
+        places: crate::run::TreePlaces::default(),
         tools: &Default::default(),
         packs: &Default::default(),
         model_answers: &NoMemory,

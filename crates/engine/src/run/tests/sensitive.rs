@@ -149,6 +149,30 @@ fn a_variable_that_is_given_the_value_is_sensitive_too() {
 }
 
 #[test]
+fn entry_that_holds_a_sensitive_value_is_sensitive_where_it_is_read() {
+    let flow = secretive()
+        .variable("free", json!({}))
+        .delay("first", 1)
+        .node(
+            "put",
+            "vendor.tandem.memory",
+            json!({"action": "put", "key": "k", "valueFrom": "s"}),
+        )
+        .node(
+            "get",
+            "vendor.tandem.memory",
+            json!({"action": "get", "key": "k", "output": "plain"}),
+        )
+        .node(
+            "other",
+            "vendor.tandem.memory",
+            json!({"action": "get", "key": "z", "output": "free"}),
+        )
+        .path("first put get other");
+    marks(flow, &["get value", "$plain", "$s"]);
+}
+
+#[test]
 fn loops_are_followed_until_nothing_is_new() {
     // Each round moves the value one variable further, against the order of the nodes.
     let rounds = secretive().node("loop", "core.loop", json!({"times": 3}));

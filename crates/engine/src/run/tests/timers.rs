@@ -3,7 +3,7 @@
 use super::harness::RunHarness;
 use super::workflow_builder::{WorkflowBuilder, workflow};
 use serde_json::json;
-use tandem_record::{Reply, RunStatus, TimerKey, Timestamp};
+use tandem_record::{Event, Reply, RunStatus, TimerKey, Timestamp};
 
 fn nap() -> WorkflowBuilder {
     workflow("nap")
@@ -136,4 +136,63 @@ fn delay_reads_its_length_from_input_or_config() {
             run.failed validation_error nap
         ",
     );
+}
+
+/// Fires every due timer, in the order in which the store may return them at worst.
+fn fire_latest_first(run: &mut RunHarness) {
+    for key in run.due_keys().into_iter().rev() {
+        run.fire(key);
+    }
+}
+
+#[test]
+fn earlier_limit_decides_after_a_clock_jump() {
+    // (limit of the node, limit of the run, how the run ends)
+    for (node, run, code) in [
+        (100, 200, "node_timeout"),
+        (200, 100, "run_timeout"),
+        (100, 100, "run_timeout"),
+    ] {
+        let child = workflow("parent")
+            .call("call", "child", json!({}))
+            .with("settings", json!({"timeoutMs": node}));
+        let mut harness = RunHarness::new(child)
+            .with_workflow(workflow("child").noops("n"))
+            .configured(json!({"runTimeoutMs": run}));
+        harness.create(json!({}));
+        harness.now = harness.now.plus_ms(1_000_000);
+        fire_latest_first(&mut harness);
+        assert_eq!(harness.run().error().unwrap().code, code, "{node} {run}");
+    }
+}
+
+#[test]
+fn whatever_is_due_happens_in_order_whichever_timer_fires() {
+    let naps = || {
+        let all = [("c", 30), ("a", 10), ("d", 40), ("b", 20)];
+        let nap = |builder: WorkflowBuilder, (id, ms)| builder.delay(id, ms);
+        all.into_iter().fold(workflow("naps"), nap)
+    };
+    let order = |run: &RunHarness| -> Vec<String> {
+        let ended = run.log().iter().filter_map(|r| match &r.event {
+            Event::NodeCompleted { node, .. } => Some(node.to_string()),
+            _ => None,
+        });
+        ended.collect()
+    };
+    let mut run = RunHarness::started(naps());
+    run.now = run.now.plus_ms(35);
+    let wake = |node: &str| TimerKey::NodeWake {
+        node: node.into(),
+        attempt: 0,
+    };
+    run.fire(wake("b"));
+    assert_eq!(
+        order(&run),
+        ["a", "b"],
+        "what is due later waits for its timer"
+    );
+    run.now = run.now.plus_ms(35);
+    fire_latest_first(&mut run);
+    assert_eq!(order(&run), ["a", "b", "c", "d"]);
 }

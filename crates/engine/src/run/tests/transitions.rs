@@ -124,7 +124,6 @@ fn commands(running: &RunHarness) -> Vec<(&'static str, Command)> {
                     variables: Default::default(),
                     untrusted: Vec::new(),
                     error: None,
-                    unused: 0,
                 },
             },
         ),

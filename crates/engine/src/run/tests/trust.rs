@@ -137,7 +137,6 @@ fn untrusted_marks_reach_children_and_return_with_their_outputs() {
         variables: super::harness::object(json!({"made": "Obeyed.", "counted": 1})),
         untrusted: vec!["made".to_owned()],
         error: None,
-        unused: 0,
     };
     run.child_reports("sub", ended);
     assert_eq!(run.status(), RunStatus::Completed);

@@ -28,6 +28,7 @@ fn begin_with(
         definitions: &HashMap::new(),
         memory,
         providers: &Default::default(),
+        places: crate::run::TreePlaces::default(),
         tools: &Default::default(),
         packs: &Default::default(),
         model_answers: &NoMemory,

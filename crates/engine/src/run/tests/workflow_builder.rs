@@ -5,6 +5,7 @@ use crate::pack::AllowedPackTypes;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+#[derive(Clone)]
 pub(super) struct WorkflowBuilder {
     doc: Value,
 }

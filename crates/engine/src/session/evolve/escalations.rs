@@ -4,8 +4,8 @@ use crate::session::state::ChatSession;
 use crate::session::turn_state::{ConsumedOutcome, PendingApproval};
 use serde_json::json;
 use tandem_record::conversation::{
-    ApprovalAsked, EscalationRecord, EscalationStatus, FlowPause, ResumedBy, SessionEvent,
-    SessionEventBody as Body,
+    ApprovalAsked, EscalationMode, EscalationRecord, EscalationStatus, FlowPause, ResumedBy,
+    SessionEvent, SessionEventBody as Body,
 };
 use tandem_record::{EscalationId, Timestamp};
 
@@ -22,13 +22,11 @@ impl ChatSession {
                 outcome,
                 text,
             } => {
-                if let Some(turn) = &mut self.turn {
-                    turn.consumed = Some(match by {
-                        ResumedBy::Timeout => ConsumedOutcome::TimedOut,
-                        _ => ConsumedOutcome::Resolved,
-                    });
-                }
-                if let Some(flow) = &mut self.flow {
+                self.note_consumed(*by);
+                let run = event.flow.as_ref().map(|flow| &flow.flow_run_id);
+                if let Some(flow) = &mut self.flow
+                    && run.is_none_or(|run| *run == flow.run)
+                {
                     let mut last = json!({
                         "id": interrupt_id, "kind": kind, "outcome": outcome, "at": at.rfc3339(),
                     });
@@ -51,6 +49,7 @@ impl ChatSession {
                 let Some(turn) = &self.turn else { return };
                 self.approval = Some(PendingApproval {
                     request: (**request).clone(),
+                    asked_at: at,
                     model: turn.model.clone(),
                 });
             }
@@ -68,6 +67,9 @@ impl ChatSession {
                     escalation.votes.push(vote.clone());
                 }
             }
+            Body::EscalationClaimed { .. }
+            | Body::EscalationReleased { .. }
+            | Body::EscalationAssigned { .. } => self.fold_desk_work(&event.body, at),
             Body::EscalationResolved {
                 escalation_id,
                 resolution,
@@ -101,12 +103,41 @@ impl ChatSession {
         }
     }
 
+    /// What the turn used: a decision of a person, or a deadline. A question that was called off gives neither.
+    fn note_consumed(&mut self, by: ResumedBy) {
+        let outcome = match by {
+            ResumedBy::Canceled | ResumedBy::Stopped => return,
+            ResumedBy::Timeout => ConsumedOutcome::TimedOut,
+            ResumedBy::UserReply
+            | ResumedBy::AdminResolution
+            | ResumedBy::LiveHandback
+            | ResumedBy::AdminInput
+            | ResumedBy::Workflow => ConsumedOutcome::Resolved,
+        };
+        let asked = self.approval.as_ref().map(|a| &a.request.asked);
+        let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
+        let escalation = match (asked, pause) {
+            (Some(ApprovalAsked::Admin { escalation_id }), _) => Some(escalation_id.clone()),
+            (None, Some(FlowPause::Wait { escalation_id, .. })) => escalation_id.clone(),
+            _ => None,
+        };
+        if let Some(turn) = &mut self.turn {
+            turn.consumed = Some(outcome);
+            turn.escalation = escalation;
+        }
+    }
+
     fn count_reprompt(&mut self, counted: bool) {
         let pause = self.flow.as_mut().and_then(|flow| flow.pause.as_mut());
         let asked = self.approval.as_mut().map(|a| &mut a.request.asked);
         match (asked, pause) {
             (Some(ApprovalAsked::User { attempts, .. }), _)
-            | (None, Some(FlowPause::Confirm { attempts, .. })) => *attempts += u32::from(counted),
+            | (
+                None,
+                Some(FlowPause::Confirm { attempts, .. } | FlowPause::Wait { attempts, .. }),
+            ) => {
+                *attempts += u32::from(counted);
+            }
             _ => {}
         }
     }
@@ -119,7 +150,9 @@ impl ChatSession {
         if let Some(flow) = self.flow.as_mut().filter(is_of_flow) {
             flow.escalation = Some(id.clone());
         }
-        self.attached = Some(id.clone());
+        if escalation.mode == EscalationMode::AsyncResolution {
+            self.attached = Some(id.clone());
+        }
         self.escalations.insert(id, escalation.clone());
         let closed = self.escalations.values().filter(|e| !e.is_open());
         if closed.clone().count() > MAX_CLOSED {

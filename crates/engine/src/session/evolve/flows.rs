@@ -2,12 +2,13 @@
 
 use crate::session::flow_state::{ActiveFlow, client_id};
 use crate::session::state::ChatSession;
+use crate::session::turn_state::WaitingTurn;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tandem_record::Timestamp;
 use tandem_record::conversation::{
-    FlowOrigin, FlowPause, FlowStartRequest, ResponseSource, SessionEvent,
-    SessionEventBody as Body, TurnTrigger,
+    FlowOrigin, FlowPause, FlowStartRequest, ResponseSource, ScheduledOutcome, SessionEvent,
+    SessionEventBody as Body, TurnCause, TurnTrigger,
 };
 
 /// Diverged runs kept for an operator. The oldest is forgotten; its journal stays.
@@ -15,6 +16,7 @@ const MAX_DIVERGED: usize = 50;
 
 impl ChatSession {
     pub(super) fn fold_flow(&mut self, event: &SessionEvent, at: Timestamp) {
+        self.note_scheduled_result(event);
         match &event.body {
             Body::FlowStarted { .. } => self.begin_flow(event, at),
             Body::FlowStartDeferred {
@@ -31,6 +33,13 @@ impl ChatSession {
             }),
             Body::FlowStartWithdrawn { parent } => {
                 self.deferred.retain(|d| d.parent.as_ref() != Some(parent));
+                // Its turn had not begun.
+                let is_other = |waiting: &WaitingTurn| match &waiting.cause {
+                    TurnCause::StartFlow(request) => request.parent.as_ref() != Some(parent),
+                    _ => true,
+                };
+                self.waiting.retain(is_other);
+                self.held.retain(is_other);
             }
             Body::FlowEffectStarted {
                 step,
@@ -116,6 +125,29 @@ impl ChatSession {
         }
     }
 
+    /// The outcome of a scheduled turn is what its flow comes to first.
+    fn note_scheduled_result(&mut self, event: &SessionEvent) {
+        let Some(turn) = &mut self.turn else { return };
+        let run = event.flow.as_ref().map(|flow| &flow.flow_run_id);
+        let is_of_turn = run.is_some() && turn.flow_run.as_ref() == run;
+        if turn.scheduled_result.is_some() || !is_of_turn || turn.cause.scheduled().is_none() {
+            return;
+        }
+        turn.scheduled_result = match &event.body {
+            Body::FlowPaused { .. } => Some((ScheduledOutcome::Success, None)),
+            Body::FlowEnded { reason } if reason.as_deref() != Some("handoff") => {
+                Some((ScheduledOutcome::Success, None))
+            }
+            Body::FlowFailed { error } => {
+                Some((ScheduledOutcome::Failed, Some(error.code.clone())))
+            }
+            Body::FlowDiverged { .. } => {
+                Some((ScheduledOutcome::Failed, Some("diverged".to_owned())))
+            }
+            _ => None,
+        };
+    }
+
     fn begin_flow(&mut self, event: &SessionEvent, at: Timestamp) {
         let (
             Some(reference),
@@ -150,10 +182,12 @@ impl ChatSession {
             last_message: None,
             client_ids: Vec::new(),
             finished_workflow: None,
+            handback: None,
         });
         self.turn_speaks_for_flow();
     }
 
+    /// The active flow speaks in the turn under way.
     pub(super) fn turn_speaks_for_flow(&mut self) {
         let (Some(turn), Some(flow)) = (&mut self.turn, &self.flow) else {
             return;

@@ -1,12 +1,18 @@
 //! Folds events into a session. Never fails and never appends.
 
+mod bridge;
+mod desk_work;
 mod escalations;
 mod flows;
 mod responses;
+mod takeover;
 mod turns;
+mod workflow_questions;
 
+use super::host_calls::key_bytes;
 use super::state::ChatSession;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use tandem_record::conversation::{
     LedgerMessage, SessionEvent, SessionEventBody as Body, SessionStart,
 };
@@ -21,17 +27,19 @@ impl ChatSession {
     pub(super) fn new(start: SessionStart, at: Timestamp) -> Self {
         Self {
             head: Seq(0),
-            start: Box::new(start),
+            start: Arc::new(start),
             started_at: at,
             last_at: at,
             last_active_at: at,
             ended: None,
             message_count: 0,
             kv: BTreeMap::new(),
+            kv_bytes: 0,
             memory: VecDeque::new(),
             last_turn: 0,
             turn: None,
             waiting: VecDeque::new(),
+            held: VecDeque::new(),
             burst: None,
             mode: None,
             flow: None,
@@ -42,14 +50,19 @@ impl ChatSession {
             flows_started: 0,
             escalations: BTreeMap::new(),
             attached: None,
+            takeover: None,
             queued: VecDeque::new(),
             pending_since: None,
             last_hitl: None,
             last_ack_at: None,
             tokens: 0,
+            media_bytes: 0,
+            received_at: None,
             unsent: BTreeMap::new(),
             reports: VecDeque::new(),
             reporting: None,
+            workflow_questions: Vec::new(),
+            bridge: None,
         }
     }
 
@@ -76,14 +89,26 @@ impl ChatSession {
             }
             Body::SessionEnded { reason } => self.ended = Some((at, *reason)),
             Body::ModeChanged { mode } => self.mode = Some(*mode),
-            Body::ProfileChanged(change) => change.apply_to(&mut self.start.user),
-            Body::KvChanged { key, value } => match value {
-                Some(value) => drop(self.kv.insert(key.clone(), value.clone())),
-                None => drop(self.kv.remove(key)),
-            },
+            Body::ProfileChanged(change) => {
+                change.apply_to(&mut Arc::make_mut(&mut self.start).user)
+            }
+            Body::KvChanged { key, value } => {
+                let replaced = match value {
+                    Some(value) => {
+                        self.kv_bytes += key_bytes(key, value);
+                        self.kv.insert(key.clone(), value.clone())
+                    }
+                    None => self.kv.remove(key),
+                };
+                let freed = replaced.map_or(0, |old| key_bytes(key, &old));
+                self.kv_bytes = self.kv_bytes.saturating_sub(freed);
+            }
             Body::AuthorizationDecided(decision) => {
+                // A turn that waits for work is not what was decided about.
                 if let Some(turn) = &mut self.turn
+                    && turn.is_command()
                     && decision.granted
+                    && turn.pending.is_none()
                 {
                     turn.actor.clone_from(&decision.actor);
                 }
@@ -105,12 +130,14 @@ impl ChatSession {
             | Body::RouterDecided { .. }
             | Body::PendingMessage { .. }
             | Body::QueueConsumed { .. } => self.fold_turn(recorded),
+            Body::ScheduleScopeDenied { .. } => {}
             Body::FlowStarted { .. }
             | Body::FlowStartRefused { .. }
             | Body::FlowStartDeferred { .. }
             | Body::FlowStartWithdrawn { .. }
             | Body::FlowEffectStarted { .. }
             | Body::FlowEffectIgnored { .. }
+            | Body::FlowNondeterministic { .. }
             | Body::FlowPaused { .. }
             | Body::FlowResumed { .. }
             | Body::FlowHandoff { .. }
@@ -119,6 +146,10 @@ impl ChatSession {
             | Body::FlowDiverged { .. }
             | Body::DivergenceSettled { .. }
             | Body::WorkflowFinishedEarly { .. } => self.fold_flow(event, at),
+            Body::WorkflowQuestionOpened { .. }
+            | Body::WorkflowQuestionAnswered { .. }
+            | Body::WorkflowAnswerRefused { .. }
+            | Body::WorkflowQuestionClosed { .. } => self.fold_workflow_question(&event.body),
             Body::InterruptPaused { .. }
             | Body::InterruptResumed { .. }
             | Body::InterruptLate { .. }
@@ -131,12 +162,32 @@ impl ChatSession {
             | Body::ApprovalDecided { .. }
             | Body::EscalationCreated(_)
             | Body::EscalationVoted { .. }
+            | Body::EscalationClaimed { .. }
+            | Body::EscalationReleased { .. }
+            | Body::EscalationAssigned { .. }
             | Body::EscalationResolved { .. }
             | Body::EscalationTimedOut { .. }
             | Body::EscalationCanceled { .. }
             | Body::EscalationDetached { .. } => {
                 self.last_hitl = Some(recorded.seq);
                 self.fold_question(event, at);
+            }
+            Body::LiveTakeoverStarted { .. }
+            | Body::LiveTakeoverMessage { .. }
+            | Body::LiveTakeoverForwarded(_)
+            | Body::LiveTakeoverEnded(_)
+            | Body::ExternalReplyRecorded { .. } => {
+                self.last_hitl = Some(recorded.seq);
+                self.fold_takeover(event, at);
+            }
+            Body::ProxyStarted { .. }
+            | Body::ProxyInputReceived { .. }
+            | Body::ProxyInputTaken { .. }
+            | Body::ProxyForwarded { .. }
+            | Body::ProxyTimedOut { .. }
+            | Body::ProxyStopped { .. } => {
+                self.last_hitl = Some(recorded.seq);
+                self.fold_bridge(event);
             }
             Body::DraftHeld { .. }
             | Body::DraftDecided { .. }
@@ -153,7 +204,7 @@ impl ChatSession {
     }
 
     fn remember(&mut self, message: LedgerMessage) {
-        self.memory.push_back(message);
+        self.memory.push_back(Arc::new(message));
         if self.memory.len() > MAX_MEMORY {
             self.memory.pop_front();
         }

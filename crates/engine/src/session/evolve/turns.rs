@@ -1,8 +1,10 @@
 //! Messages, turns, and the work turns wait for.
 
 use crate::session::state::ChatSession;
-use crate::session::turn_state::{Burst, Turn, WaitingTurn, joined};
+use crate::session::takeover_state::waits_for_handback;
+use crate::session::turn_state::{Burst, StartedReport, Turn, WaitingTurn, joined};
 use serde_json::Value;
+use std::sync::Arc;
 use tandem_record::conversation::{
     ChatAnswer, ChatMessage, ChatRole, HookStage, InboundMessage, LedgerMessage, MessageRole,
     ModelPurpose, QueuedMessage, RequestedWork, SessionEvent, SessionEventBody as Body, TurnCause,
@@ -31,9 +33,7 @@ impl ChatSession {
             Body::TurnEnded(outcome) => self.end_turn(outcome, at),
             Body::WorkRequested(work) => self.request_work(work),
             Body::WorkFinished { effect_id } => {
-                if self.reporting.as_ref() == Some(effect_id) {
-                    self.reporting = None;
-                }
+                self.reporting.take_if(|report| report.effect == *effect_id);
                 if let Some(turn) = &mut self.turn {
                     turn.pending.take_if(|work| work.effect_id == *effect_id);
                 }
@@ -91,7 +91,13 @@ impl ChatSession {
         at: Timestamp,
     ) {
         self.last_active_at = at;
+        self.received_at = Some(at);
         self.message_count += 1;
+        let bytes = message
+            .media
+            .as_ref()
+            .and_then(|media| media["bytes"].as_u64());
+        self.media_bytes = self.media_bytes.saturating_add(bytes.unwrap_or(0));
         let Some(closes_at) = held_until else {
             return self.queue_turn(TurnCause::Message {
                 message: Box::new(message.clone()),
@@ -142,7 +148,11 @@ impl ChatSession {
         if let TurnCause::StartFlow(request) = &cause {
             self.deferred.retain(|deferred| deferred != &**request);
         }
-        self.waiting.push_back(WaitingTurn {
+        let waiting = match self.takeover.is_some() && waits_for_handback(&cause) {
+            true => &mut self.held,
+            false => &mut self.waiting,
+        };
+        waiting.push_back(WaitingTurn {
             number: self.last_turn,
             cause,
             carried: None,
@@ -161,10 +171,12 @@ impl ChatSession {
 
     fn drop_turn(&mut self, number: u64) {
         self.waiting.retain(|waiting| waiting.number != number);
+        self.held.retain(|held| held.number != number);
         self.burst.take_if(|burst| burst.number == number);
     }
 
     fn end_turn(&mut self, outcome: &TurnOutcome, at: Timestamp) {
+        self.note_state_after_turn();
         let turn = self.turn.take();
         self.last_active_at = at;
         if *outcome == TurnOutcome::Interrupted
@@ -210,8 +222,11 @@ impl ChatSession {
     fn request_work(&mut self, work: &RequestedWork) {
         match (&work.purpose, &mut self.turn) {
             (WorkPurpose::Report { .. }, _) => {
-                self.reports.pop_front();
-                self.reporting = Some(work.effect_id.clone());
+                let report = self.reports.pop_front();
+                self.reporting = report.map(|report| StartedReport {
+                    effect: work.effect_id.clone(),
+                    report,
+                });
             }
             (purpose, Some(turn)) => {
                 let is_step = matches!(
@@ -252,7 +267,7 @@ impl ChatSession {
             .rev()
             .find(|e| Some(&e.id) == id.as_ref());
         if let (Some(entry), Some(text)) = (entry, text) {
-            text.clone_into(&mut entry.text);
+            text.clone_into(&mut Arc::make_mut(entry).text);
         }
     }
 
@@ -263,6 +278,7 @@ impl ChatSession {
         match stage {
             HookStage::BeforeLlm => turn.before_llm_action = Some(action.to_owned()),
             HookStage::BeforeResponse => {
+                turn.candidate_action = Some(action.to_owned());
                 let rank = |action: &str| match action {
                     "cancel" => 2,
                     "replace" => 1,
@@ -273,7 +289,7 @@ impl ChatSession {
                     turn.before_response_action = Some(action.to_owned());
                 }
             }
-            HookStage::OnResponse => {}
+            HookStage::OnResponse | HookStage::ProcessBeforeForward => {}
         }
     }
 }

@@ -42,7 +42,8 @@ fn function(desk: &mut TestSession, path: &str, answer: CodeOutcome) {
     desk.functions.insert(path.to_owned(), Box::new(answer));
 }
 
-/// Z-24, Z-27, Z-147, Z-256
+/// Z-24 (half: somebody with the right), Z-27 (half: a target that is named), Z-147 (half: the grant),
+/// Z-256 (half: what the handler gets)
 #[test]
 fn admin_command_acts_on_the_session_it_names_and_answers_the_admin() {
     let mut desk = TestSession::new(json!({"commands": vip(), "adminAuth": as_data()}), &[]);
@@ -73,7 +74,7 @@ fn admin_command_acts_on_the_session_it_names_and_answers_the_admin() {
     );
 }
 
-/// Z-24, Z-146, Z-147
+/// Z-24 (half: somebody without the right), Z-146 (half: no actor), Z-147 (half: the denial)
 #[test]
 fn admin_command_is_refused_to_users_and_to_admins_without_the_right() {
     let mut desk = TestSession::new(json!({"commands": vip(), "adminAuth": as_data()}), &[]);
@@ -96,7 +97,7 @@ fn admin_command_is_refused_to_users_and_to_admins_without_the_right() {
     );
 }
 
-/// Z-24, Z-143, Z-146
+/// Z-24 (half: resolveActor, then can), Z-143 (half: their order), Z-146 (half: rules in code)
 #[test]
 fn rules_in_code_are_asked_in_order_and_fail_closed() {
     let cases = [
@@ -144,7 +145,8 @@ fn rules_in_code_are_asked_in_order_and_fail_closed() {
     }
 }
 
-/// Z-27, Z-143: `can` gets the target session as readers see it, `resolveActor` the admin's message.
+/// `can` gets the target session as readers see it, `resolveActor` the admin's message.
+/// Z-27 (half: can gets the target session), Z-143 (half: what both are given)
 #[test]
 fn rules_in_code_see_the_target_session() {
     let mut desk = TestSession::new(json!({"commands": vip(), "adminAuth": as_code()}), &[]);
@@ -171,7 +173,7 @@ fn rules_in_code_see_the_target_session() {
     assert!(decisions(&desk)[0].granted);
 }
 
-/// Z-23, Z-266
+/// Z-23 (half: help lists by right), Z-266 (half: rules as data)
 #[test]
 fn help_lists_admin_commands_to_admins_only_and_records_nothing() {
     let mut desk = TestSession::new(json!({"commands": vip(), "adminAuth": as_data()}), &[]);
@@ -190,7 +192,7 @@ fn help_lists_admin_commands_to_admins_only_and_records_nothing() {
     assert!(decisions(&desk).is_empty());
 }
 
-/// Z-23, Z-266
+/// Z-23 (half: help asks rules in code), Z-266 (half: rules in code)
 #[test]
 fn help_asks_the_rules_in_code_about_each_command() {
     let mut desk = TestSession::new(json!({"commands": vip(), "adminAuth": as_code()}), &[]);
@@ -217,7 +219,7 @@ fn help_asks_the_rules_in_code_about_each_command() {
     assert!(decisions(&desk).is_empty());
 }
 
-/// Z-26, Z-154, Z-156
+/// Z-26 (half: resolve), Z-154 (half: the action of the command is that of the route), Z-156 (half: resolve)
 #[test]
 fn resolve_command_decides_with_the_right_for_escalations() {
     let mut desk = waiting_desk_with(json!({"adminAuth": as_data()}));
@@ -246,7 +248,7 @@ fn resolve_command_decides_with_the_right_for_escalations() {
     assert!(again[0].starts_with("Not done"), "{again:?}");
 }
 
-/// Z-156
+/// Z-156 (half: escalations command lists what is open)
 #[test]
 fn escalations_command_lists_what_is_open() {
     let mut desk = waiting_desk_with(json!({"adminAuth": as_data()}));
@@ -258,7 +260,7 @@ fn escalations_command_lists_what_is_open() {
     assert_eq!(listed, ["Nothing waits for a decision."]);
 }
 
-/// Z-156: removed like any command.
+/// Z-156 (half: removed like any command)
 #[test]
 fn desk_commands_can_be_removed_and_need_admin_auth() {
     let config = json!({"commands": {"resolve": false}, "adminAuth": as_data()});
@@ -271,7 +273,7 @@ fn desk_commands_can_be_removed_and_need_admin_auth() {
     assert_eq!(desk.say("/escalations"), ["Unknown command. Try /help"]);
 }
 
-/// Z-27
+/// Z-27 (half: the first word)
 #[test]
 fn first_word_of_an_admin_command_may_name_a_target() {
     let desk = TestSession::new(json!({"commands": vip(), "adminAuth": as_data()}), &[]);

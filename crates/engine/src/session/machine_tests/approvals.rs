@@ -45,7 +45,7 @@ fn last_results(desk: &TestSession) -> Vec<String> {
     results.map(|m| m.content.clone()).collect()
 }
 
-/// Z-230
+/// Z-230 (half: user allows a call and the exchange goes on)
 #[test]
 fn user_allows_a_call_and_the_exchange_goes_on() {
     let mut desk = desk(json!("user"));
@@ -68,7 +68,7 @@ fn user_allows_a_call_and_the_exchange_goes_on() {
     assert_eq!(resumed, 1);
 }
 
-/// Z-230
+/// Z-230 (half: refusal is the result the model gets)
 #[test]
 fn refusal_is_the_result_the_model_gets() {
     let mut desk = desk(json!("user"));
@@ -82,7 +82,7 @@ fn refusal_is_the_result_the_model_gets() {
     );
 }
 
-/// Z-230
+/// Z-230 (half: nobody answers in time)
 #[test]
 fn nobody_answers_in_time() {
     let mut desk = desk(json!("user"));
@@ -117,7 +117,7 @@ fn decide(
     desk.act("ana", request).map(drop)
 }
 
-/// Z-230
+/// Z-230 (half: admin allows a call with other arguments)
 #[test]
 fn admin_allows_a_call_with_other_arguments() {
     let mut desk = desk(json!("admin"));
@@ -139,7 +139,7 @@ fn admin_allows_a_call_with_other_arguments() {
     assert_eq!(desk.sent, ["model speaks"]);
 }
 
-/// Z-230
+/// Z-230 (half: admin refuses a call)
 #[test]
 fn admin_refuses_a_call() {
     let mut desk = desk(json!("admin"));
@@ -149,7 +149,7 @@ fn admin_refuses_a_call() {
     assert!(last_results(&desk)[0].contains("too much"));
 }
 
-/// Z-230: a rule of the author decides who is asked; one that fails asks.
+/// Z-230 (half: a rule of the author decides who is asked; one that fails asks)
 #[test]
 fn rule_decides_whether_a_call_needs_consent() {
     let cases = [
@@ -180,7 +180,7 @@ fn rule_decides_whether_a_call_needs_consent() {
     }
 }
 
-/// Z-35, Z-230
+/// Z-35 (half: consent to a call), Z-230 (half: an answer from before the question)
 #[test]
 fn message_received_before_the_question_allows_nothing() {
     let mut desk = desk(json!("user"));

@@ -9,7 +9,7 @@ use tandem_record::conversation::{
     ChatAnswer, ChatToolCall, CodeError, SessionCommand, SessionEventBody as Body, TurnOutcome,
 };
 
-/// Z-50: a flow that only calls its context is stopped too.
+/// Z-50 (half: a flow that only calls its context is stopped too)
 #[test]
 fn flow_that_calls_its_context_without_end_is_stopped() {
     let endless = code(|_, _, _| ProgramStep::HostCall {
@@ -24,7 +24,7 @@ fn flow_that_calls_its_context_without_end_is_stopped() {
     assert_eq!(desk.count(is_limit), 1);
 }
 
-/// Z-50: the journal is bounded over many turns.
+/// Z-50 (half: the journal is bounded over many turns)
 #[test]
 fn journal_of_a_run_is_bounded_over_its_turns() {
     let asking = code(|_, _, _| effect(json!({"type": "ask", "key": "x", "text": "x?"})));
@@ -39,7 +39,7 @@ fn journal_of_a_run_is_bounded_over_its_turns() {
     assert!((5..12).contains(&turns.count()));
 }
 
-/// Z-16: a queue of turns has an end; what is beyond it may be delivered again.
+/// Z-16 (half: a queue of turns has an end; what is beyond it may be delivered again)
 #[test]
 fn messages_beyond_the_queue_are_refused() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -112,7 +112,7 @@ fn session_without_tokens_left_calls_no_model() {
     assert!(desk.say("/usage")[0].contains("110 tokens"));
 }
 
-/// Z-39: the outcome of a failed turn says so, also when a hook looked at the fallback reply.
+/// Z-39 (half: the outcome of a failed turn says so, also when a hook looked at the fallback reply)
 #[test]
 fn failed_turn_is_reported_as_failed_behind_a_hook() {
     let mut desk = TestSession::new(json!({"beforeResponse": {"$fn": true}}), &[]);
@@ -129,7 +129,8 @@ fn failed_turn_is_reported_as_failed_behind_a_hook() {
     assert_eq!(desk.count(failed), 1);
 }
 
-/// Z-44, Z-113: input that only code can refuse never loops.
+/// Input that only code can refuse never loops.
+/// Z-44 (half: input that only code can refuse), Z-113 (half: it never loops)
 #[test]
 fn flow_whose_code_refuses_its_input_goes_back_to_the_model() {
     let picky = code(|_, _, _| {
@@ -163,7 +164,7 @@ fn only_the_user_it_is_for_is_served() {
     assert_eq!(desk.say("hi"), ["model speaks"]);
 }
 
-/// Z-128
+/// Z-128 (half: hook that fails closed ends the turn)
 #[test]
 fn hook_that_fails_closed_ends_the_turn() {
     let config = json!({"beforeLLM": {"$fn": true}, "hooks": {"onError": {"beforeLLM": "cancel"}}});
@@ -174,4 +175,28 @@ fn hook_that_fails_closed_ends_the_turn() {
     );
     assert!(desk.say("hi").is_empty());
     assert!(desk.model_calls.is_empty());
+}
+
+/// Z-195 (half: the bound of all keys together)
+#[test]
+fn keys_of_a_session_are_bounded_together() {
+    let config = json!({"commands": {"fill": {"description": "", "handler": {"$fn": true}}}});
+    let mut desk = TestSession::new(config, &[]);
+    let large = json!("x".repeat(200 * 1024));
+    let writes: Vec<_> = (0..12)
+        .map(|n| (format!("key{n}"), Some(large.clone())))
+        .collect();
+    desk.functions.insert(
+        "commands.fill.handler".to_owned(),
+        Box::new(move |_| tandem_record::conversation::CodeOutcome {
+            kv: writes.clone(),
+            ..Default::default()
+        }),
+    );
+    desk.say("/fill");
+    assert_eq!(desk.failures("kv").len(), 2);
+    desk.say("/fill");
+    assert_eq!(desk.failures("kv").len(), 4, "a value may be replaced");
+    assert!(desk.state().key("key9").is_some());
+    assert!(desk.state().key("key10").is_none());
 }

@@ -26,7 +26,7 @@ fn messages(work: &SessionWork) -> Vec<(ChatRole, String)> {
     }
 }
 
-/// Z-234
+/// Z-234 (half: messages within the window become one turn)
 #[test]
 fn messages_within_the_window_become_one_turn() {
     let mut desk = windowed();
@@ -52,7 +52,22 @@ fn messages_within_the_window_become_one_turn() {
     assert_eq!(ids, Some(2));
 }
 
-/// Z-234: each further message restarts the window, up to the maximum.
+/// The events of all of them name the turn that answers them.
+#[test]
+fn messages_of_one_window_belong_to_its_turn() {
+    let mut desk = windowed();
+    desk.receive("I want");
+    desk.receive("a chair");
+    desk.receive("/usage");
+    let received = desk
+        .log
+        .iter()
+        .filter(|event| matches!(event.event.body, Body::MessageReceived { .. }));
+    let turns: Vec<_> = received.map(|event| event.event.turn).collect();
+    assert_eq!(turns, [Some(1), Some(1), Some(2)]);
+}
+
+/// Z-234 (half: each further message restarts the window, up to the maximum)
 #[test]
 fn window_closes_at_its_maximum() {
     let mut desk = windowed();
@@ -74,7 +89,7 @@ fn window_closes_at_its_maximum() {
     assert_eq!(desk.sent.len(), 2);
 }
 
-/// Z-234
+/// Z-234 (half: commands are not delayed by the window)
 #[test]
 fn commands_are_not_delayed_by_the_window() {
     let mut desk = windowed();
@@ -84,7 +99,7 @@ fn commands_are_not_delayed_by_the_window() {
     assert_eq!(desk.sent.last().map(String::as_str), Some("model speaks"));
 }
 
-/// Z-35, Z-234
+/// Z-35 (half: messages of a burst), Z-234 (half: a burst answers no later question)
 #[test]
 fn burst_that_began_before_a_question_does_not_answer_it() {
     let sure = code(|step, _, _| match step {
@@ -104,7 +119,7 @@ fn burst_that_began_before_a_question_does_not_answer_it() {
     assert_eq!(desk.sent, ["Sure?", "Sure?"]);
 }
 
-/// Z-243
+/// Z-243 (half: message cancels the model call under way and both are answered at once)
 #[test]
 fn message_cancels_the_model_call_under_way_and_both_are_answered_at_once() {
     let mut desk = desk(json!({"onNewMessage": "interrupt"}));
@@ -122,7 +137,7 @@ fn message_cancels_the_model_call_under_way_and_both_are_answered_at_once() {
     assert_eq!(desk.count(interrupted), 1);
 }
 
-/// Z-243: by default, and for commands, the call goes on.
+/// Z-243 (half: by default, and for commands, the call goes on)
 #[test]
 fn model_call_is_not_cancelled_by_default_or_by_a_command() {
     for (config, text) in [
@@ -140,7 +155,7 @@ fn model_call_is_not_cancelled_by_default_or_by_a_command() {
     }
 }
 
-/// Z-243: calls that were not made are closed, what was done is not done again.
+/// Z-243 (half: calls that were not made are closed, what was done is not done again)
 #[test]
 fn interrupted_tool_loop_closes_its_calls_and_keeps_their_results() {
     let config = json!({"onNewMessage": "interrupt", "tools": [

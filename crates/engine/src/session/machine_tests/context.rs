@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, ChatAnswer, CodeCall, FlowRecord, SessionCommand,
+    AdminActor, AdminRequest, ChatAnswer, CodeCall, FlowRecord, ProfileChange, SessionCommand,
 };
 
 fn session_with(flow: Code) -> TestSession {
@@ -163,4 +163,62 @@ fn flow_aborted_while_a_hook_runs_does_not_go_on() {
         1,
         "only the router's: the turn is over"
     );
+}
+
+/// Z-248 (half: a profile that was changed from outside reaches the flow that runs)
+#[test]
+fn changed_profile_reaches_the_running_flow() {
+    let asking = code(|step, _, _| match step {
+        0 => effect(json!({"type": "ask", "key": "x", "text": "x?"})),
+        _ => effect(json!({"type": "ask", "key": "y", "text": "y?"})),
+    });
+    let mut desk = TestSession::new(json!({"beforeLLM": {"$fn": true}}), &[("asking", asking)]);
+    route_on_start(&mut desk);
+    desk.say("start asking");
+    let change = ProfileChange {
+        display_name: Some("Augusta".to_owned()),
+        name_is_chosen: true,
+        ..ProfileChange::default()
+    };
+    let command = SessionCommand::ChangeProfile(Box::new(change));
+    desk.command(command.clone()).expect("it is active");
+    desk.say("7");
+    assert_eq!(desk.last_context()["user"]["displayName"], "Augusta");
+    desk.act("ana", AdminRequest::EndSession).expect("open");
+    assert_eq!(
+        desk.command(command),
+        Err(crate::session::SessionRefusal::Ended)
+    );
+}
+
+/// Z-207: what changes while a turn waits for work is not seen before a turn records it.
+#[test]
+fn code_sees_of_the_session_only_what_its_journal_has() {
+    let flow = code(|step, _, _| match step {
+        0 => effect(json!({"type": "ask", "key": "date", "text": "When?"})),
+        1 => effect(json!({"type": "tool", "name": "book", "args": {}})),
+        _ => done(),
+    });
+    let mut desk = session_with(flow);
+    desk.say("start flow");
+    desk.held = vec!["session.tool"];
+    desk.say("Monday");
+    desk.now = desk.now.plus_ms(500);
+    desk.receive("hello?");
+    desk.held.clear();
+    desk.perform_all();
+    let mut segments = desk
+        .journal
+        .iter()
+        .rev()
+        .filter_map(|(_, record)| match record {
+            FlowRecord::Segment { context, .. } => Some(json!(context)),
+            _ => None,
+        });
+    let recorded = segments.next().expect("a turn went on with the run");
+    let handed = desk.last_context();
+    let handed = handed.as_object().expect("the code was resumed");
+    for (name, value) in handed {
+        assert_eq!(recorded[name], *value, "{name}");
+    }
 }

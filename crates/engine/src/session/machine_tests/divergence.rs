@@ -41,7 +41,7 @@ fn settle(
     desk.act("ana", request).map(drop)
 }
 
-/// Z-216, Z-261
+/// Z-216 (half: it is parked; the fallback reply once, then the classic path), Z-261 (half: it is no active flow)
 #[test]
 fn diverged_run_is_parked_and_the_session_goes_on() {
     let (mut desk, run) = changed_desk(json!({}));
@@ -64,7 +64,30 @@ fn diverged_run_is_parked_and_the_session_goes_on() {
     assert_eq!(desk.say("start asking"), ["x?"], "another may start");
 }
 
-/// Z-216
+/// Z-261 (half: its escalation is detached)
+#[test]
+fn escalation_of_a_diverged_run_is_detached() {
+    let flow = code(|step, _, _| match step {
+        0 => {
+            effect(json!({"type": "interrupt.escalate", "mode": "async_resolution", "reason": "r"}))
+        }
+        1 => effect(json!({"type": "ask", "key": "x", "text": "x?"})),
+        _ => done(),
+    });
+    let fields = json!({"beforeLLM": {"$fn": true}});
+    let mut desk = TestSession::new(fields, &[("asking", flow)]);
+    route_on_start(&mut desk);
+    desk.say("start asking");
+    desk.change_code();
+    assert_eq!(desk.say("7"), [FALLBACK]);
+    let escalation = desk.state().escalations().next().expect("it is kept");
+    assert!(escalation.detached);
+    assert_eq!(desk.state().hitl_mode(), None);
+    desk.resolve(true, "ana").expect("open");
+    assert_eq!(desk.sent, ["x?", FALLBACK], "it resumes nothing");
+}
+
+/// Z-216 (half: restored code lets the run go on where it waited)
 #[test]
 fn restored_code_lets_the_run_go_on_where_it_waited() {
     let (mut desk, run) = changed_desk(json!({}));
@@ -79,7 +102,7 @@ fn restored_code_lets_the_run_go_on_where_it_waited() {
     );
 }
 
-/// Z-216
+/// Z-216 (half: operator aborts or restarts a diverged run)
 #[test]
 fn operator_aborts_or_restarts_a_diverged_run() {
     let (mut desk, run) = changed_desk(json!({}));
@@ -101,7 +124,7 @@ fn operator_aborts_or_restarts_a_diverged_run() {
     assert_eq!(desk.say("8"), ["x=8"]);
 }
 
-/// Z-216
+/// Z-216 (half: agent may fail or restart diverged runs at once)
 #[test]
 fn agent_may_fail_or_restart_diverged_runs_at_once() {
     let (mut desk, _) = changed_desk(json!({"onDivergence": "fail"}));
@@ -116,7 +139,7 @@ fn agent_may_fail_or_restart_diverged_runs_at_once() {
     assert_eq!(desk.say("8"), ["x=8"]);
 }
 
-/// Z-216: another flow is active meanwhile.
+/// Z-216 (half: another flow is active meanwhile)
 #[test]
 fn parked_run_is_not_retried_over_an_active_flow() {
     let (mut desk, run) = changed_desk(json!({}));
@@ -130,7 +153,8 @@ fn parked_run_is_not_retried_over_an_active_flow() {
     }
 }
 
-/// Z-216, Z-192: a deadline finds the divergence too.
+/// A deadline finds the divergence too.
+/// Z-216 (half: a deadline finds the divergence too), Z-192 (half: the deadline of a diverged run)
 #[test]
 fn deadline_of_a_diverged_run_resumes_nothing() {
     let sure = code(|step, _, _| match step {

@@ -26,7 +26,7 @@ fn then_say(first: Value) -> Code {
     })
 }
 
-/// Z-46, Z-51, Z-53
+/// Z-46 (half: a say gives nothing), Z-51 (half: one candidate), Z-53 (half: no candidate)
 #[test]
 fn say_gives_nothing_and_blank_text_is_not_sent() {
     let flow = code(|step, with, _| {
@@ -45,7 +45,7 @@ fn say_gives_nothing_and_blank_text_is_not_sent() {
     );
 }
 
-/// Z-45: the message that started the flow is no answer.
+/// Z-45 (half: the message that started the flow is no answer)
 #[test]
 fn first_question_is_not_answered_by_the_message_that_started_the_flow() {
     let ask = then_say(json!({"type": "ask", "key": "x", "text": "x?"}));
@@ -58,7 +58,7 @@ fn first_question_is_not_answered_by_the_message_that_started_the_flow() {
     assert_eq!(started, Some(json!("start a")));
 }
 
-/// Z-52
+/// Z-52 (half: model remembers what the flow said)
 #[test]
 fn model_remembers_what_the_flow_said() {
     let ask = then_say(json!({"type": "ask", "key": "x", "text": "x?"}));
@@ -73,7 +73,7 @@ fn model_remembers_what_the_flow_said() {
     assert_eq!(texts, ["start a", "x?", "7", "7", "hi"]);
 }
 
-/// Z-57, Z-58
+/// Z-57 (half: arguments are checked), Z-58 (half: codes, thrown and returned)
 #[test]
 fn tool_problems_are_thrown_or_returned() {
     let tools = json!({"tools": [{"name": "note", "kind": "record", "parameters": {
@@ -113,7 +113,7 @@ fn tool_problems_are_thrown_or_returned() {
     }
 }
 
-/// Z-60, Z-61
+/// Z-60 (half: an unknown target), Z-61 (half: a fresh run)
 #[test]
 fn handoff_to_itself_is_a_fresh_run_and_to_nobody_the_classic_path() {
     let again = code(|_, _, input| match input["n"].as_u64() {
@@ -129,7 +129,7 @@ fn handoff_to_itself_is_a_fresh_run_and_to_nobody_the_classic_path() {
     assert_eq!(last.as_deref(), Some("handoff_unknown_target"));
 }
 
-/// Z-50
+/// Z-50 (half: handoffs in one turn are bounded)
 #[test]
 fn handoffs_in_one_turn_are_bounded() {
     let endless = code(|_, _, _| effect(json!({"type": "handoff", "to": "endless"})));
@@ -140,7 +140,7 @@ fn handoffs_in_one_turn_are_bounded() {
     assert_eq!(desk.count(|e| matches!(e, Body::FlowHandoff { .. })), 8);
 }
 
-/// Z-65: the reply is the flow's.
+/// Z-65 (half: the reply is the flow's)
 #[test]
 fn failed_flow_sends_the_fallback_reply_as_its_own() {
     let boom = code(|_, _, _| {
@@ -163,7 +163,7 @@ fn failed_flow_sends_the_fallback_reply_as_its_own() {
     assert!(desk.state().reserved_keys().is_empty());
 }
 
-/// Z-112, Z-113
+/// Z-112 (half: its name), Z-113 (half: it owns the turn)
 #[test]
 fn flow_as_a_tool_owns_the_rest_of_the_turn() {
     let quote = code(|step, _, input| match step {
@@ -198,7 +198,7 @@ fn flow_as_a_tool_owns_the_rest_of_the_turn() {
     assert_eq!(desk.count(refused), 1);
 }
 
-/// Z-44: input that does not fit leaves the turn as if no flow had been chosen.
+/// Z-44 (half: input that does not fit leaves the turn as if no flow had been chosen)
 #[test]
 fn flow_with_invalid_input_is_not_started() {
     let flow = json!({"quote": {"run": {"$fn": true},
@@ -212,7 +212,7 @@ fn flow_with_invalid_input_is_not_started() {
     assert_eq!(desk.count(failed), 1);
 }
 
-/// Z-44: a command that declares a flow, and `/flow` where it is enabled.
+/// Z-44 (half: a command that declares a flow, and `/flow` where it is enabled)
 #[test]
 fn commands_start_flows() {
     let hello = || {
@@ -232,7 +232,9 @@ fn commands_start_flows() {
     assert_eq!(desk.say("/flow hello"), ["Unknown command. Try /help"]);
 }
 
-/// Z-7, Z-193, Z-195: what code reads and writes of the session.
+/// What code reads and writes of the session.
+/// Z-7 (half: a flow sends beside the conversation), Z-193 (half: a flow reads them),
+/// Z-195 (half: a flow writes its own)
 #[test]
 fn flow_reads_reserved_keys_and_writes_its_own() {
     let call = |name: &str, args: Vec<Value>| ProgramStep::HostCall {

@@ -16,7 +16,7 @@ fn asking() -> Code {
     })
 }
 
-/// Z-15
+/// Z-15 (half: end by the api cuts off the turn under way and drops those that wait)
 #[test]
 fn end_by_the_api_cuts_off_the_turn_under_way_and_drops_those_that_wait() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -42,7 +42,7 @@ fn end_by_the_api_cuts_off_the_turn_under_way_and_drops_those_that_wait() {
     assert_eq!(refused, Err(SessionRefusal::Ended));
 }
 
-/// Z-15: the outcome of work that was under way changes nothing.
+/// Z-15 (half: the outcome of work that was under way changes nothing)
 #[test]
 fn late_outcome_of_a_cut_off_turn_is_ignored() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -60,7 +60,7 @@ fn late_outcome_of_a_cut_off_turn_is_ignored() {
     assert_eq!(desk.events.len(), events);
 }
 
-/// Z-15, Z-251
+/// Z-15 (half: the flow and its timers), Z-251 (half: ended by the API)
 #[test]
 fn flow_escalation_and_queue_end_with_the_session() {
     let mut desk = TestSession::new(json!({"beforeLLM": {"$fn": true}}), &[("asking", asking())]);
@@ -75,7 +75,7 @@ fn flow_escalation_and_queue_end_with_the_session() {
     assert!(desk.state().required_timers().is_empty());
 }
 
-/// Z-15, Z-135
+/// Z-15 (half: sessionEnded), Z-135 (half: sessionEnded)
 #[test]
 fn structured_answer_ends_the_session_after_its_turn() {
     let config = json!({"outputSchema": {"type": "object", "required": ["reply"]}});
@@ -91,7 +91,7 @@ fn structured_answer_ends_the_session_after_its_turn() {
     );
 }
 
-/// Z-15: `ctx.endSession()` of a command, a flow and of `onResponse`.
+/// Z-15 (half: `ctx.endSession` of a command, a flow and of `onResponse`)
 #[test]
 fn code_ends_the_session() {
     let ends = CodeOutcome {
@@ -126,7 +126,7 @@ fn code_ends_the_session() {
     assert!(desk.state().ended().is_some());
 }
 
-/// Z-134: what `onResponse` does after the end of the session is done, and nothing breaks.
+/// Z-134 (half: what `onResponse` does after the end of the session is done, and nothing breaks)
 #[test]
 fn report_after_the_end_may_still_write_and_send() {
     let config = json!({"onResponse": {"$fn": true}, "outputSchema": {"type": "object"}});
@@ -151,7 +151,7 @@ fn report_after_the_end_may_still_write_and_send() {
     assert_eq!(desk.state().key("last"), Some(json!(1)));
 }
 
-/// Z-194: code cannot write the host's keys.
+/// Z-194 (half: code cannot write the host's keys)
 #[test]
 fn reserved_keys_are_not_written_by_code() {
     let config = json!({"commands": {"bad": {"description": "", "handler": {"$fn": true}}}});
@@ -168,7 +168,7 @@ fn reserved_keys_are_not_written_by_code() {
     assert_eq!(desk.failures("kv").len(), 1);
 }
 
-/// Z-64: an admin aborts a flow in the middle of a turn.
+/// Z-64 (half: an admin aborts a flow in the middle of a turn)
 #[test]
 fn aborted_flow_ends_the_turn_that_drives_it() {
     let calling = code(|step, _, _| match step {

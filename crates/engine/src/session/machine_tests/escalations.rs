@@ -54,7 +54,8 @@ pub(super) fn waiting_desk_with(more: Value) -> TestSession {
     desk
 }
 
-/// Z-76, Z-77, Z-83
+/// Z-76 (half: record, state and events), Z-77 (half: the effect resumes at once),
+/// Z-83 (half: the payload of a resolution)
 #[test]
 fn resolution_resumes_the_flow_that_waits() {
     let mut desk = waiting_desk(json!({}));
@@ -66,7 +67,7 @@ fn resolution_resumes_the_flow_that_waits() {
     assert_eq!(desk.state().hitl_mode(), None);
 }
 
-/// Z-152
+/// Z-152 (half: first resolution wins and repeating it is harmless)
 #[test]
 fn first_resolution_wins_and_repeating_it_is_harmless() {
     let mut desk = waiting_desk(json!({}));
@@ -103,7 +104,8 @@ fn first_resolution_wins_and_repeating_it_is_harmless() {
     assert_eq!(desk.sent.len(), sent);
 }
 
-/// Z-84, Z-190: the timer and the decision never advance the flow twice.
+/// The timer and the decision never advance the flow twice.
+/// Z-84 (half: a late decision conflicts), Z-190 (half: the timer and the decision)
 #[test]
 fn decision_after_the_deadline_conflicts_even_before_the_timer_fired() {
     let mut desk = waiting_desk(json!({}));
@@ -136,7 +138,7 @@ fn decision_after_the_deadline_conflicts_even_before_the_timer_fired() {
     );
 }
 
-/// Z-263
+/// Z-263 (half: replayed message that meets a later question waits for the end of that run)
 #[test]
 fn replayed_message_that_meets_a_later_question_waits_for_the_end_of_that_run() {
     let again = code(|step, _, _| match step {
@@ -168,7 +170,7 @@ fn replayed_message_that_meets_a_later_question_waits_for_the_end_of_that_run() 
     );
 }
 
-/// Z-33: acknowledgements are throttled.
+/// Z-33 (half: acknowledgements are throttled)
 #[test]
 fn acknowledgement_is_not_repeated_within_its_interval() {
     let mut desk = waiting_desk(json!({"asyncPendingPolicy": {
@@ -179,7 +181,7 @@ fn acknowledgement_is_not_repeated_within_its_interval() {
     assert_eq!(desk.say("hello??"), ["Still looking."]);
 }
 
-/// Z-82, Z-84
+/// Z-82 (half: the deadline of the escalation), Z-84 (half: the deadline of the escalation)
 #[test]
 fn deadline_refuses_and_a_late_decision_conflicts() {
     let mut desk = waiting_desk(json!({}));
@@ -196,7 +198,7 @@ fn deadline_refuses_and_a_late_decision_conflicts() {
     );
 }
 
-/// Z-201: also between turns an event names its flow, the turn it causes and the actor.
+/// Z-201 (half: also between turns an event names its flow, the turn it causes and the actor)
 #[test]
 fn decision_of_an_admin_names_the_turn_it_causes() {
     let mut desk = waiting_desk(json!({}));
@@ -220,7 +222,7 @@ fn decision_of_an_admin_names_the_turn_it_causes() {
     assert_eq!(event.turn, resumed.next().expect("resumed").turn);
 }
 
-/// Z-33
+/// Z-33 (half: message meanwhile is stored or acknowledged)
 #[test]
 fn message_meanwhile_is_stored_or_acknowledged() {
     let mut desk = waiting_desk(json!({"asyncPendingPolicy": {"behavior": "noop"}}));
@@ -231,7 +233,7 @@ fn message_meanwhile_is_stored_or_acknowledged() {
     assert_eq!(desk.paused_on(), Some("admin_resolution"));
 }
 
-/// Z-34
+/// Z-34 (half: queued messages come with the resolution and are replayed in order)
 #[test]
 fn queued_messages_come_with_the_resolution_and_are_replayed_in_order() {
     let mut desk = waiting_desk(json!({"asyncPendingPolicy": {"behavior": "queue"}}));
@@ -254,7 +256,7 @@ fn last_text(work: &tandem_record::conversation::SessionWork) -> String {
     }
 }
 
-/// Z-32, Z-119
+/// Z-32 (half: route_flow), Z-119 (half: refused while a decision is pending)
 #[test]
 fn hook_cannot_start_a_flow_while_a_decision_is_pending() {
     let mut desk = waiting_desk(json!({}));
@@ -263,7 +265,7 @@ fn hook_cannot_start_a_flow_while_a_decision_is_pending() {
     assert_eq!(desk.paused_on(), Some("admin_resolution"));
 }
 
-/// Z-15
+/// Z-15 (half: ending the session cancels the escalation)
 #[test]
 fn ending_the_session_cancels_the_escalation() {
     let mut desk = waiting_desk(json!({}));
@@ -273,7 +275,7 @@ fn ending_the_session_cancels_the_escalation() {
     assert!(desk.state().required_timers().is_empty());
 }
 
-/// Z-81
+/// Z-81 (half: escalation without admins ends the flow)
 #[test]
 fn escalation_without_admins_ends_the_flow() {
     let config = json!({"beforeLLM": {"$fn": true}, "adminAuth": null});
@@ -293,7 +295,7 @@ fn escalation_without_admins_ends_the_flow() {
     );
 }
 
-/// Z-201: also what happens between turns names a turn and the flow run it is about.
+/// Z-201 (half: also what happens between turns names a turn and the flow run it is about)
 #[test]
 fn events_about_an_escalation_name_turn_and_flow_run() {
     let mut desk = waiting_desk(json!({}));
@@ -317,7 +319,7 @@ fn events_about_an_escalation_name_turn_and_flow_run() {
     }
 }
 
-/// Z-201
+/// Z-201 (half: messages turns and deliveries name the same turn)
 #[test]
 fn messages_turns_and_deliveries_name_the_same_turn() {
     let mut desk = TestSession::new(json!({}), &[]);

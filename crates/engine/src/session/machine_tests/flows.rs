@@ -61,7 +61,7 @@ pub(super) fn route_on_start(desk: &mut TestSession) {
         .insert("beforeLLM".to_owned(), Box::new(hook));
 }
 
-/// Z-51, Z-54, Z-67
+/// Z-51 (half: the texts are sent), Z-54 (half: ask), Z-67 (half: a positive answer)
 #[test]
 fn accepted_booking_asks_confirms_and_books() {
     let mut desk = desk();
@@ -75,7 +75,48 @@ fn accepted_booking_asks_confirms_and_books() {
     assert_eq!(desk.state().hitl_mode(), None);
 }
 
-/// Z-59
+/// Z-10 (half: the turn that begins with its message)
+#[test]
+fn turn_that_begins_with_its_message_is_the_same_turn() {
+    let (mut apart, mut at_once) = (desk(), desk());
+    at_once.begins_at_once = true;
+    let texts = [
+        "hello",
+        "start booking",
+        "Monday",
+        "maybe",
+        "ok",
+        "start booking",
+        "/help",
+    ];
+    for text in texts {
+        assert_eq!(at_once.say(text), apart.say(text), "{text}");
+    }
+    assert_eq!(at_once.events, apart.events);
+    assert_eq!(at_once.journal, apart.journal);
+}
+
+/// Z-16 (half: message during a turn waits for its end)
+#[test]
+fn message_during_a_turn_waits_for_its_end() {
+    let mut desk = desk();
+    desk.begins_at_once = true;
+    for text in ["start booking", "Monday"] {
+        desk.say(text);
+    }
+    desk.held.push("session.tool");
+    assert!(desk.say("ok").is_empty());
+    assert!(
+        desk.say("and then?").is_empty(),
+        "the tool has not answered"
+    );
+    desk.held.clear();
+    desk.perform_all();
+    assert_eq!(desk.sent.last().map(String::as_str), Some("model speaks"));
+    assert_eq!(desk.sent[desk.sent.len() - 2], "Booked.");
+}
+
+/// Z-59 (half: tool of a flow is called with the id of its effect)
 #[test]
 fn tool_of_a_flow_is_called_with_the_id_of_its_effect() {
     let mut desk = desk();
@@ -86,7 +127,7 @@ fn tool_of_a_flow_is_called_with_the_id_of_its_effect() {
     assert_eq!(desk.tool_calls[0].0.as_str(), format!("{run}:2"));
 }
 
-/// Z-73
+/// Z-73 (half: refused booking ends with the reason of the author)
 #[test]
 fn refused_booking_ends_with_the_reason_of_the_author() {
     let mut desk = desk();
@@ -97,7 +138,7 @@ fn refused_booking_ends_with_the_reason_of_the_author() {
     assert!(desk.tool_calls.is_empty());
 }
 
-/// Z-68, Z-73, Z-75
+/// Z-68 (half: the deadline of the effect), Z-73 (half: timeout), Z-75 (half: a late reply)
 #[test]
 fn unanswered_confirmation_counts_as_refusal_and_a_late_yes_is_an_ordinary_message() {
     let mut desk = desk();
@@ -118,7 +159,7 @@ fn unanswered_confirmation_counts_as_refusal_and_a_late_yes_is_an_ordinary_messa
     assert_eq!(desk.say("yes"), ["model speaks"]);
 }
 
-/// Z-69, Z-72
+/// Z-69 (half: through the session), Z-72 (half: reprompts)
 #[test]
 fn unrecognized_replies_reprompt_twice_and_then_decline() {
     let mut desk = desk();
@@ -134,7 +175,7 @@ fn unrecognized_replies_reprompt_twice_and_then_decline() {
     assert_eq!(desk.say("maybe"), ["Booking cancelled."]);
 }
 
-/// Z-35, Z-257
+/// Z-35 (half: a confirmation), Z-257 (half: it is asked again)
 #[test]
 fn message_received_before_the_question_does_not_answer_it() {
     let mut desk = desk();
@@ -147,7 +188,7 @@ fn message_received_before_the_question_does_not_answer_it() {
     assert_eq!(desk.say("yes"), ["Booked."]);
 }
 
-/// Z-192
+/// Z-192 (half: deadline that passed comes before a later message)
 #[test]
 fn deadline_that_passed_comes_before_a_later_message() {
     let mut desk = desk();
@@ -157,7 +198,7 @@ fn deadline_that_passed_comes_before_a_later_message() {
     assert_eq!(desk.say("hello?"), ["Booking cancelled.", "model speaks"]);
 }
 
-/// Z-58
+/// Z-58 (half: failed tool is thrown into the flow)
 #[test]
 fn failed_tool_is_thrown_into_the_flow() {
     let mut desk = desk();
@@ -172,7 +213,7 @@ fn failed_tool_is_thrown_into_the_flow() {
     assert_eq!(desk.say("hi"), ["model speaks"]);
 }
 
-/// Z-47, Z-49
+/// Z-47 (half: an unknown type), Z-49 (half: null)
 #[test]
 fn yielded_value_that_is_no_effect_is_thrown_back() {
     let odd = code(|step, with, _| match step {
@@ -189,7 +230,7 @@ fn yielded_value_that_is_no_effect_is_thrown_back() {
     assert_eq!(desk.say("start odd"), ["bad_effect"]);
 }
 
-/// Z-60, Z-62
+/// Z-60 (half: the other flow, with its input), Z-62 (half: end)
 #[test]
 fn handoff_starts_the_other_flow_in_the_same_turn() {
     let first = code(|step, _, _| match step {
@@ -211,7 +252,7 @@ fn handoff_starts_the_other_flow_in_the_same_turn() {
     assert_eq!(desk.flow_ends(), reasons);
 }
 
-/// Z-50
+/// Z-50 (half: flow that produces effects without end is stopped)
 #[test]
 fn flow_that_produces_effects_without_end_is_stopped() {
     let endless = code(|_, _, _| effect(json!({"type": "say", "text": " "})));
@@ -223,7 +264,7 @@ fn flow_that_produces_effects_without_end_is_stopped() {
     assert!(desk.events.iter().any(is_limit));
 }
 
-/// Z-204
+/// Z-204 (half: every effect has its fingerprint in the journal)
 #[test]
 fn journal_has_every_effect_and_every_result() {
     let mut desk = desk();
@@ -246,7 +287,7 @@ fn journal_has_every_effect_and_every_result() {
     );
 }
 
-/// Z-13, Z-14, Z-251
+/// Z-13 (half: the idle session ends), Z-14 (half: a mere question), Z-251 (half: idleness)
 #[test]
 fn idle_session_ends_with_a_flow_that_merely_asks() {
     let mut desk = desk();
@@ -256,7 +297,7 @@ fn idle_session_ends_with_a_flow_that_merely_asks() {
     assert_eq!(desk.flow_ends(), [Some("session_idle".to_owned())]);
 }
 
-/// Z-14
+/// Z-14 (half: session with an open confirmation is not idle)
 #[test]
 fn session_with_an_open_confirmation_is_not_idle() {
     let mut desk = desk();

@@ -15,15 +15,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use tandem_record::conversation::{
     ChatAnswer, ChatUser, CodeCall, CodeError, CodeOutcome, FlowRecord, FlowReport, InboundMessage,
-    SessionCommand, SessionEvent, SessionEventBody as Body, SessionReply, SessionStart,
-    SessionTimer, SessionWork, WorkOutcome, WorkflowStart,
+    ScheduleToolCall, ScheduledTurnReport, SentMessage, SessionCommand, SessionEvent,
+    SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, SessionWork, WorkOutcome,
+    WorkflowAnswer, WorkflowStart,
 };
 use tandem_record::{EffectId, Owner, Recorded, RunId, TenantId, Timestamp};
 use tandem_schema::{MAX_WORK, Meter};
 
 pub(super) struct TestSession {
     pub(super) agent: AgentSpec,
-    programs: RefCell<TestPrograms>,
+    pub(super) programs: RefCell<TestPrograms>,
     pub(super) session: Option<ChatSession>,
     pub(super) now: Timestamp,
     pub(super) events: Vec<Body>,
@@ -40,13 +41,24 @@ pub(super) struct TestSession {
     /// Where texts went: transport, address, text.
     pub(super) routes: Vec<(String, String, String)>,
     pub(super) transcripts: VecDeque<Result<String, CodeError>>,
+    /// What transports answer, in order; nothing in particular beyond them.
+    pub(super) sent_messages: VecDeque<SentMessage>,
     pub(super) workflows: Vec<WorkflowStart>,
     pub(super) reports: Vec<FlowReport>,
+    pub(super) workflow_answers: Vec<WorkflowAnswer>,
+    /// Why workflows do not take answers, in order; beyond them they take all.
+    pub(super) refused_answers: VecDeque<CodeError>,
+    /// What schedules were told.
+    pub(super) scheduled: Vec<ScheduledTurnReport>,
+    pub(super) schedule_calls: Vec<ScheduleToolCall>,
+    pub(super) schedule_answers: VecDeque<Result<Value, CodeError>>,
     pub(super) other_work: Vec<SessionWork>,
     pub(super) dropped: Vec<EffectId>,
     /// Stop before performing work of these names.
     pub(super) held: Vec<&'static str>,
     messages: u32,
+    /// Messages are accepted and begin their turns in one decision.
+    pub(super) begins_at_once: bool,
     /// The text that greets a new user.
     pub(super) welcome: Option<String>,
 }
@@ -87,12 +99,19 @@ impl TestSession {
             tool_calls: Vec::new(),
             routes: Vec::new(),
             transcripts: VecDeque::new(),
+            sent_messages: VecDeque::new(),
             workflows: Vec::new(),
             reports: Vec::new(),
+            workflow_answers: Vec::new(),
+            refused_answers: VecDeque::new(),
+            scheduled: Vec::new(),
+            schedule_calls: Vec::new(),
+            schedule_answers: VecDeque::new(),
             other_work: Vec::new(),
             dropped: Vec::new(),
             held: Vec::new(),
             messages: 0,
+            begins_at_once: false,
             welcome: None,
         }
     }
@@ -137,6 +156,8 @@ impl TestSession {
             sender_profile: None,
             media: None,
             client_id: None,
+            quoted_id: None,
+            relayed: false,
             received_at: self.now,
         }
     }
@@ -145,8 +166,11 @@ impl TestSession {
     pub(super) fn deliver(&mut self, message: InboundMessage) {
         let message = Box::new(message);
         if self.session.is_some() {
-            self.command(SessionCommand::Receive { message })
-                .expect("accepted");
+            let command = match self.begins_at_once {
+                true => SessionCommand::ReceiveAndBegin { message },
+                false => SessionCommand::Receive { message },
+            };
+            self.command(command).expect("accepted");
             return;
         }
         let decision = {
@@ -243,7 +267,7 @@ impl TestSession {
         let context = FlowRunContext { cause: None };
         let command = FlowRunCommand::Append {
             at: self.now,
-            records: vec![record.clone()],
+            records: [record.clone()].into(),
         };
         let decision = before.decide(&command, &context).expect("it fits");
         for event in &decision.events {
@@ -259,6 +283,11 @@ impl TestSession {
             .position(|(_, work)| !self.held.contains(&work.name()))
         {
             let (effect, work) = self.outbox.remove(at).expect("it is there");
+            let is_text = matches!(work, SessionWork::Send(_));
+            if is_text && self.state().may_not_be_sent(&effect) {
+                self.command_twice(SessionCommand::WithholdText { effect });
+                continue;
+            }
             let outcome = Box::new(self.perform(&effect, work));
             self.command_twice(SessionCommand::FinishWork { effect, outcome });
         }
@@ -297,7 +326,7 @@ impl TestSession {
                 self.routes
                     .push((request.transport, request.to, request.text.clone()));
                 self.sent.push(request.text);
-                WorkOutcome::Sent(Ok(None))
+                WorkOutcome::Sent(Ok(self.sent_messages.pop_front().unwrap_or_default()))
             }
             SessionWork::Transcribe { .. } => {
                 let heard = self.transcripts.pop_front();
@@ -311,11 +340,26 @@ impl TestSession {
                 self.reports.push(*report);
                 WorkOutcome::Reported
             }
-            work @ SessionWork::CancelWorkflow { .. } => {
+            SessionWork::AnswerWorkflow(answer) => {
+                let interrupt = answer.interrupt_id.clone();
+                self.workflow_answers.push(*answer);
+                let error = self.refused_answers.pop_front();
+                WorkOutcome::WorkflowAnswered { interrupt, error }
+            }
+            work @ (SessionWork::CancelWorkflow { .. } | SessionWork::Notify(_)) => {
                 self.other_work.push(work);
                 WorkOutcome::Reported
             }
             SessionWork::ListEscalations => WorkOutcome::Escalations(Ok(Vec::new())),
+            SessionWork::ReportSchedule(report) => {
+                self.scheduled.push(*report);
+                WorkOutcome::Reported
+            }
+            SessionWork::ManageSchedule(call) => {
+                self.schedule_calls.push(call);
+                let answer = self.schedule_answers.pop_front();
+                WorkOutcome::Schedule(answer.unwrap_or_else(|| Ok(json!({"id": "s-1"}))))
+            }
         }
     }
 
@@ -418,5 +462,7 @@ fn first() -> SessionStart {
         address: "u1".to_owned(),
         welcome: None,
         idle_timeout_ms: 15 * 60_000,
+        earlier: Vec::new(),
+        last_received_at: None,
     }
 }

@@ -33,7 +33,7 @@ fn hook(desk: &mut TestSession, path: &str, answer: impl Fn(&CodeCall) -> CodeOu
     desk.functions.insert(path.to_owned(), Box::new(answer));
 }
 
-/// Z-118
+/// Z-118 (half: skip llm sends its draft and leaves a waiting flow alone)
 #[test]
 fn skip_llm_sends_its_draft_and_leaves_a_waiting_flow_alone() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
@@ -52,7 +52,7 @@ fn skip_llm_sends_its_draft_and_leaves_a_waiting_flow_alone() {
     assert!(desk.model_calls.is_empty());
 }
 
-/// Z-119
+/// Z-119 (half: route flow preempts a flow that asks and ignores unknown flows)
 #[test]
 fn route_flow_preempts_a_flow_that_asks_and_ignores_unknown_flows() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
@@ -63,7 +63,7 @@ fn route_flow_preempts_a_flow_that_asks_and_ignores_unknown_flows() {
     assert_eq!(desk.failures("beforeLLM"), ["unknown_flow"]);
 }
 
-/// Z-120
+/// Z-120 (half: end stores the message and does nothing else)
 #[test]
 fn end_stores_the_message_and_does_nothing_else() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
@@ -73,7 +73,7 @@ fn end_stores_the_message_and_does_nothing_else() {
     assert_eq!(desk.state().message_count(), 1);
 }
 
-/// Z-126
+/// Z-126 (half: hook that fails or answers nonsense means continue)
 #[test]
 fn hook_that_fails_or_answers_nonsense_means_continue() {
     for answer in [
@@ -92,7 +92,8 @@ fn hook_that_fails_or_answers_nonsense_means_continue() {
     }
 }
 
-/// Z-122, Z-123, Z-124, Z-125
+/// Z-122 (half: the model and flows), Z-123 (half: the index), Z-124 (half: not sent, not remembered)
+/// Z-125 (half: remembered as replaced)
 #[test]
 fn before_response_sees_each_candidate_and_may_replace_or_cancel_it() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}, "beforeResponse": {"$fn": true}}));
@@ -121,7 +122,7 @@ fn before_response_sees_each_candidate_and_may_replace_or_cancel_it() {
     assert!(!remembered.contains(&"x?".to_owned()));
 }
 
-/// Z-130, Z-133
+/// Z-130 (half: all texts of a flow turn), Z-133 (half: source and flow beside it)
 #[test]
 fn on_response_is_called_once_with_all_texts_after_delivery() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}, "onResponse": {"$fn": true}}));
@@ -146,7 +147,7 @@ fn on_response_is_called_once_with_all_texts_after_delivery() {
     assert_eq!(calls[0][1]["flowId"], "three");
 }
 
-/// Z-134
+/// Z-134 (half: exception in on response undoes nothing)
 #[test]
 fn exception_in_on_response_undoes_nothing() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}, "onResponse": {"$fn": true}}));
@@ -154,4 +155,37 @@ fn exception_in_on_response_undoes_nothing() {
     assert_eq!(desk.say("start three"), ["a", "b", "c"]);
     assert_eq!(desk.failures("onResponse"), ["late"]);
     assert_eq!(desk.say("start three"), ["a", "b", "c"]);
+}
+
+/// a start that is refused for its input ends nothing.
+/// Z-44 (half: a refused start ends nothing), Z-119 (half: a refused start ends nothing)
+#[test]
+fn route_to_a_flow_with_wrong_input_leaves_the_flow_that_asks() {
+    let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
+    desk.say("start asking");
+    let schema = json!({"type": "object", "required": ["item"]});
+    let source = crate::flow::SchemaSource::Json(schema);
+    let compiled = crate::flow::AuthorSchema::compile(&source).expect("a schema");
+    let flow = desk.agent.flows.get_mut("three").expect("a flow");
+    flow.input_schema = Some(compiled);
+    assert_eq!(desk.say("start three"), ["x=start three"]);
+    assert_eq!(desk.flow_ends(), [None]);
+}
+
+/// Z-32 (half: a draft of the hook stands for the ack while a person is awaited)
+#[test]
+fn draft_while_a_person_is_awaited_is_sent_instead_of_the_ack() {
+    let hitl = json!({"asyncPendingPolicy": {"behavior": "ack", "ackText": "Soon."}});
+    let mut desk = super::escalations::waiting_desk_with(json!({ "hitl": hitl }));
+    hook(&mut desk, "beforeLLM", |_| {
+        value(json!({"action": "skip_llm", "draftReply": "At nine."}))
+    });
+    assert_eq!(desk.say("when?"), ["At nine."]);
+    let held = desk.events.iter().filter_map(|event| match event {
+        tandem_record::conversation::SessionEventBody::PendingMessage { behavior, .. } => {
+            Some(behavior.as_str())
+        }
+        _ => None,
+    });
+    assert_eq!(held.collect::<Vec<_>>(), ["noop"]);
 }

@@ -37,7 +37,7 @@ fn decide(desk: &mut TestSession, draft: &InterruptId, decision: DraftDecision) 
         .expect("held");
 }
 
-/// Z-241
+/// Z-241 (half: drafts wait for consent and are sent edited or dropped)
 #[test]
 fn drafts_wait_for_consent_and_are_sent_edited_or_dropped() {
     let mut desk = desk("draft_only");
@@ -73,7 +73,7 @@ fn drafts_wait_for_consent_and_are_sent_edited_or_dropped() {
     assert_eq!(desk.act("ana", again), Err(SessionRefusal::DraftNotFound));
 }
 
-/// Z-241: commands are no texts of the agent.
+/// Z-241 (half: commands are no texts of the agent)
 #[test]
 fn commands_answer_in_every_mode() {
     for mode in ["draft_only", "off"] {
@@ -82,7 +82,7 @@ fn commands_answer_in_every_mode() {
     }
 }
 
-/// Z-241
+/// Z-241 (half: agent that is off stays silent and keeps messages)
 #[test]
 fn agent_that_is_off_stays_silent_and_keeps_messages() {
     let mut desk = desk("off");
@@ -91,7 +91,7 @@ fn agent_that_is_off_stays_silent_and_keeps_messages() {
     assert_eq!(desk.state().memory().count(), 1, "the message is visible");
 }
 
-/// Z-241
+/// Z-241 (half: mode of a session comes before the agents)
 #[test]
 fn mode_of_a_session_comes_before_the_agents() {
     let mut desk = desk("auto");
@@ -109,7 +109,7 @@ fn mode_of_a_session_comes_before_the_agents() {
     assert_eq!(late, Err(SessionRefusal::Ended));
 }
 
-/// Z-241: a flow that goes on by itself is silent too.
+/// Z-241 (half: a flow that goes on by itself is silent too)
 #[test]
 fn texts_of_a_flow_are_suppressed_while_the_agent_is_off() {
     let sure = code(|step, _, _| match step {

@@ -6,7 +6,8 @@ use super::harness::{TestSession, code, done, effect, text_of};
 use crate::session::{Resume, SessionRefusal};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    AdminRequest, ChatAnswer, ChatToolCall, EscalationDecision, EscalationStatus, SessionReply,
+    AdminRequest, ChatAnswer, ChatToolCall, CodeOutcome, EscalationDecision, EscalationStatus,
+    SessionReply,
 };
 
 fn message_from(desk: &mut TestSession, approved: bool, message: &str, by: &str) {
@@ -27,7 +28,7 @@ fn message_from(desk: &mut TestSession, approved: bool, message: &str, by: &str)
     .expect("open");
 }
 
-/// Z-245
+/// Z-245 (half: keyword calls a person and messages wait for them)
 #[test]
 fn keyword_calls_a_person_and_messages_wait_for_them() {
     let config = json!({"hitl": {"humanKeyword": "human", "humanMode": "async_resolution",
@@ -44,7 +45,7 @@ fn keyword_calls_a_person_and_messages_wait_for_them() {
     message_from(&mut desk, true, "Ana here.", "ana");
     assert_eq!(&desk.sent[1..], ["model speaks"]);
     assert_eq!(desk.state().hitl_mode(), None);
-    // Z-153: the words of the decision are data; they are not sent.
+    // Z-153 (half: the words of the decision are data; they are not sent)
     let resolved = desk.state().escalations().next().expect("one");
     let said = resolved
         .resolution
@@ -53,11 +54,11 @@ fn keyword_calls_a_person_and_messages_wait_for_them() {
     assert_eq!(said, Some("Ana here."));
 }
 
-/// Z-245
+/// Z-245 (half: keyword ends the flow the user leaves)
 #[test]
 fn keyword_ends_the_flow_the_user_leaves() {
     let asking = code(|_, _, _| effect(json!({"type": "ask", "key": "x", "text": "x?"})));
-    let config = json!({"beforeLLM": {"$fn": true}, "hitl": {"humanKeyword": ["human", "person"]}});
+    let config = json!({"beforeLLM": {"$fn": true}, "hitl": {"humanKeyword": ["human", "person"], "humanMode": "async_resolution"}});
     let mut desk = TestSession::new(config, &[("asking", asking)]);
     route_on_start(&mut desk);
     desk.say("start asking");
@@ -66,7 +67,7 @@ fn keyword_ends_the_flow_the_user_leaves() {
     assert_eq!(desk.state().hitl_mode(), Some("pending_admin_resolution"));
 }
 
-/// Z-245: without admins there is nobody to call.
+/// Z-245 (half: without admins there is nobody to call)
 #[test]
 fn keyword_means_nothing_without_admins() {
     let config = json!({"adminAuth": null, "hitl": {"humanKeyword": "human"}});
@@ -74,10 +75,13 @@ fn keyword_means_nothing_without_admins() {
     assert_eq!(desk.say("human"), ["model speaks"]);
 }
 
-/// Z-245
+/// Z-245 (half: model calls a person with a tool of the host)
 #[test]
 fn model_calls_a_person_with_a_tool_of_the_host() {
-    let mut desk = TestSession::new(json!({"hitl": {"offerHuman": true}}), &[]);
+    let mut desk = TestSession::new(
+        json!({"hitl": {"offerHuman": true, "humanMode": "async_resolution"}}),
+        &[],
+    );
     desk.answers.push_back(Ok(ChatAnswer {
         tool_calls: vec![ChatToolCall {
             id: "c1".to_owned(),
@@ -98,7 +102,33 @@ fn model_calls_a_person_with_a_tool_of_the_host() {
     assert!(!offered.contains("talk_to_human"));
 }
 
-/// Z-229
+/// Z-245 (half: the text for an escalation ends the turn; calls after it are not made)
+#[test]
+fn person_called_by_the_tool_is_acknowledged() {
+    let config = json!({"tools": [{"name": "note", "kind": "record"}],
+        "hitl": {"offerHuman": true, "humanMode": "async_resolution",
+        "escalationDefaults": {"autoAckText": "A colleague comes."}}});
+    let mut desk = TestSession::new(config, &[]);
+    let call = |id: &str, name: &str| ChatToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        args: json!({}),
+    };
+    desk.answers.push_back(Ok(ChatAnswer {
+        tool_calls: vec![
+            call("c1", "note"),
+            call("c2", "talk_to_human"),
+            call("c3", "note"),
+        ],
+        ..ChatAnswer::default()
+    }));
+    assert_eq!(desk.say("a person, please"), ["A colleague comes."]);
+    assert_eq!(desk.model_calls.len(), 1);
+    assert_eq!(desk.tool_calls.len(), 1);
+    assert_eq!(desk.state().hitl_mode(), Some("pending_admin_resolution"));
+}
+
+/// Z-229 (half: user gives up waiting)
 #[test]
 fn user_gives_up_waiting() {
     let waits = code(|step, with, _| match (step, with) {
@@ -142,7 +172,7 @@ fn two_approvals() -> TestSession {
     desk
 }
 
-/// Z-231
+/// Z-231 (half: two people must approve)
 #[test]
 fn two_people_must_approve() {
     let mut desk = two_approvals();
@@ -169,7 +199,7 @@ fn two_people_must_approve() {
     );
 }
 
-/// Z-231
+/// Z-231 (half: one refusal closes it)
 #[test]
 fn one_refusal_closes_it() {
     let mut desk = two_approvals();
@@ -182,7 +212,7 @@ fn one_refusal_closes_it() {
     );
 }
 
-/// Z-228
+/// Z-228 (half: reviewer is told what the agent configures)
 #[test]
 fn reviewer_is_told_what_the_agent_configures() {
     let context = |hitl: Value| {
@@ -208,4 +238,28 @@ fn reviewer_is_told_what_the_agent_configures() {
     let told =
         context(json!({"escalationContext": {"messages": 0, "profile": false, "answers": false}}));
     assert_eq!(told, Some(json!({"messages": []})));
+}
+
+/// Z-228 (half: the summary of the session, as its agent keeps it)
+#[test]
+fn reviewer_is_told_what_the_session_is_about() {
+    let context = |settings: Value| {
+        let hitl = json!({"humanKeyword": "human", "escalationContext": settings});
+        let config = json!({"beforeLLM": {"$fn": true}, "hitl": hitl});
+        let mut desk = TestSession::new(config, &[]);
+        let keeps = CodeOutcome {
+            kv: vec![("summary".to_owned(), Some(json!("A refund of 700")))],
+            ..CodeOutcome::default()
+        };
+        desk.functions
+            .insert("beforeLLM".to_owned(), Box::new(move |_| keeps.clone()));
+        desk.say("I want my 700 back");
+        desk.say("human");
+        let escalation = desk.state().escalations().next().expect("one");
+        escalation.context.clone().expect("configured")
+    };
+    let told = context(json!({"messages": 1}));
+    assert_eq!(told["summary"], "A refund of 700");
+    let told = context(json!({"messages": 1, "summary": false}));
+    assert_eq!(told.get("summary"), None);
 }

@@ -44,7 +44,7 @@ fn shown(work: &SessionWork) -> (Vec<(ChatRole, &str)>, &[String]) {
     }
 }
 
-/// Z-3
+/// Z-3 (half: plain agent makes one model call and writes no reserved key)
 #[test]
 fn plain_agent_makes_one_model_call_and_writes_no_reserved_key() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -53,7 +53,7 @@ fn plain_agent_makes_one_model_call_and_writes_no_reserved_key() {
     assert!(desk.state().reserved_keys().is_empty());
 }
 
-/// Z-36, Z-186
+/// Z-36 (half: the history), Z-186 (half: the history)
 #[test]
 fn model_call_includes_earlier_messages() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -68,7 +68,7 @@ fn model_call_includes_earlier_messages() {
     assert_eq!(messages, expected);
 }
 
-/// Z-37, Z-38
+/// Z-37 (half: results and the last call), Z-38 (half: invalid arguments)
 #[test]
 fn tool_results_reach_the_model_and_the_last_call_offers_no_tools() {
     let price = json!({"name": "price", "kind": "record", "parameters": {
@@ -93,7 +93,37 @@ fn tool_results_reach_the_model_and_the_last_call_offers_no_tools() {
     assert!(last.starts_with("Invalid tool params for price"), "{last}");
 }
 
-/// Z-39
+/// Z-39 (half: a model that never stops asking for tools)
+#[test]
+fn model_that_asks_for_tools_in_its_last_call_gives_no_answer() {
+    let note = json!({"name": "note", "kind": "record"});
+    let agent = json!({"tools": [note], "maxToolIterations": 1, "fallbackReply": "Oops."});
+    let mut desk = TestSession::new(agent, &[]);
+    desk.answers
+        .extend([Ok(calls("note", json!({}))), Ok(calls("note", json!({})))]);
+    assert_eq!(desk.say("note it"), ["Oops."]);
+    assert_eq!(desk.failures("model").len(), 1);
+}
+
+/// Z-38 (half: arguments that are no object, also of a tool without a schema)
+#[test]
+fn arguments_that_are_no_object_go_back_to_the_model() {
+    let note = json!({"name": "note", "kind": "record"});
+    let mut desk = TestSession::new(json!({"tools": [note]}), &[]);
+    desk.answers
+        .extend([Ok(calls("note", json!("{\"a\":"))), Ok(says("done"))]);
+    assert_eq!(desk.say("note it"), ["done"]);
+    let (messages, _) = shown(&desk.model_calls[1]);
+    assert_eq!(
+        messages.last(),
+        Some(&(
+            ChatRole::Tool,
+            "Invalid tool params for note: they are not a JSON object"
+        ))
+    );
+}
+
+/// Z-39 (half: failed model call sends the fallback reply)
 #[test]
 fn failed_model_call_sends_the_fallback_reply() {
     let mut desk = TestSession::new(json!({"fallbackReply": "Oops."}), &[]);
@@ -107,7 +137,7 @@ fn failed_model_call_sends_the_fallback_reply() {
     assert_eq!(desk.say("hi"), ["model speaks"]);
 }
 
-/// Z-22, Z-23, Z-28
+/// Z-22 (half: names and unknown names), Z-23 (half: help and removed builtins), Z-28 (half: nothing else runs)
 #[test]
 fn commands_answer_before_anything_else() {
     let config = json!({"commands": {"usage": false,
@@ -135,7 +165,7 @@ fn commands_answer_before_anything_else() {
     );
 }
 
-/// Z-15
+/// Z-15 (half: reset ends the session)
 #[test]
 fn reset_ends_the_session() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -144,7 +174,7 @@ fn reset_ends_the_session() {
     assert!(desk.state().ended().is_some());
 }
 
-/// Z-137, Z-139
+/// Z-137 (half: the reasons), Z-139 (half: the detector)
 #[test]
 fn detector_selects_a_flow_or_falls_back() {
     let hello = || {
@@ -189,7 +219,7 @@ fn detector_selects_a_flow_or_falls_back() {
     }
 }
 
-/// Z-138, Z-141
+/// Z-138 (half: the field), Z-141 (half: no further call)
 #[test]
 fn field_of_the_structured_answer_selects_the_flow() {
     let order = code(|step, _, input| match step {

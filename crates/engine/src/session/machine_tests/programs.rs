@@ -1,6 +1,6 @@
 //! Code of flows and functions of the agent, written as Rust closures.
 
-use crate::session::{ProgramStep, Programs, Resume};
+use crate::session::{ProgramStep, Programs, ReadKeys, Resume};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,12 +13,18 @@ pub(super) type Code = Rc<dyn Fn(usize, &Resume, &Value) -> ProgramStep>;
 /// A function of the agent.
 pub(super) type Function = Box<dyn Fn(&CodeCall) -> CodeOutcome>;
 
+/// `processBeforeForward` of the effects of a flow.
+pub(super) type Filter = Rc<dyn Fn(&Value) -> Result<Value, String>>;
+
 #[derive(Default)]
 pub(super) struct TestPrograms {
     pub(super) code: BTreeMap<String, Code>,
     running: BTreeMap<RunId, (Code, usize, Value)>,
     /// What the code was told with each result.
     pub(super) contexts: Vec<Object>,
+    /// The filter of bridges, and what it was asked with which keys.
+    pub(super) filter: Option<Filter>,
+    pub(super) filtered: Vec<(Value, ReadKeys)>,
     /// Runs whose code was changed.
     pub(super) diverges: BTreeMap<RunId, ProgramStep>,
 }
@@ -61,11 +67,27 @@ impl Programs for TestPrograms {
         })
     }
 
-    fn close(&mut self, run: &RunId) -> Vec<Value> {
+    fn filter_input(
+        &mut self,
+        run: &RunId,
+        input: &Value,
+        keys: &ReadKeys,
+        _timeout_ms: u64,
+        _now: Timestamp,
+    ) -> Option<Result<Value, String>> {
+        if self.diverges.contains_key(run) {
+            return Some(Ok(json!({})));
+        }
+        self.filtered.push((input.clone(), keys.clone()));
+        let filter = self.filter.as_ref();
+        Some(filter.map_or_else(|| Ok(json!({})), |filter| filter(input)))
+    }
+
+    fn close(&mut self, run: &RunId) -> Option<Vec<Value>> {
         if !self.diverges.contains_key(run) {
             self.running.remove(run);
         }
-        Vec::new()
+        Some(Vec::new())
     }
 }
 

@@ -25,7 +25,7 @@ fn desk(config: Value, flow: Code) -> TestSession {
     desk
 }
 
-/// Z-242
+/// Z-242 (half: unanswered question is followed by its reminders)
 #[test]
 fn unanswered_question_is_followed_by_its_reminders() {
     let ask = json!({"type": "ask", "key": "x", "text": "x?", "reminders": [
@@ -41,7 +41,7 @@ fn unanswered_question_is_followed_by_its_reminders() {
     assert_eq!(desk.say("7"), ["7"]);
 }
 
-/// Z-242
+/// Z-242 (half: answer cancels the reminders)
 #[test]
 fn answer_cancels_the_reminders() {
     let confirm = json!({"type": "interrupt.confirm", "question": "Sure?", "timeoutSeconds": 600,
@@ -63,7 +63,27 @@ fn answer_cancels_the_reminders() {
     );
 }
 
-/// Z-71, §10.6: a schema that is code is asked in the program; its parsed value is the result.
+/// Z-192 (half: the order of the deadlines of one session, whichever timer is fired first)
+#[test]
+fn reminder_that_was_due_comes_before_the_timeout() {
+    for seconds in [60, 600] {
+        let confirm = json!({"type": "interrupt.confirm", "question": "Sure?", "timeoutSeconds": 600,
+            "reminders": [{"afterSeconds": seconds, "text": "Well?"}]});
+        let mut desk = desk(json!({}), one(confirm));
+        desk.say("start one");
+        desk.now = desk.now.plus_ms(1_000_000);
+        let due: Vec<SessionTimer> = desk.state().required_timers().into_keys().collect();
+        let is_timeout = |timer: &&SessionTimer| matches!(timer, SessionTimer::Interrupt { .. });
+        let timeout = due.iter().find(is_timeout).cloned();
+        desk.fire(timeout.expect("the question has a deadline"));
+        due.into_iter().for_each(|timer| desk.fire(timer));
+        desk.perform_all();
+        assert_eq!(desk.sent[..2], ["Sure?", "Well?"], "after {seconds} s");
+        assert_eq!(desk.sent.len(), 3, "the flow goes on: {:?}", desk.sent);
+    }
+}
+
+/// §10.6, Z-71 (half: a schema that is code is asked in the program; its parsed value is the result)
 #[test]
 fn schema_in_code_reads_the_reply() {
     let confirm = json!({"type": "interrupt.confirm", "question": "How many?",
@@ -74,7 +94,7 @@ fn schema_in_code_reads_the_reply() {
     assert_eq!(desk.say("3"), [r#"{"parsed":3}"#]);
 }
 
-/// Z-54, Z-73
+/// Z-54 (half: ctx.answers), Z-73 (half: ctx.lastInterrupt)
 #[test]
 fn code_is_told_answers_and_how_the_last_interrupt_ended() {
     let flow = code(|step, _, _| match step {
@@ -106,14 +126,17 @@ fn code_is_told_answers_and_how_the_last_interrupt_ended() {
             FlowRecord::Segment { context, .. } => Some(json!(context)),
             _ => None,
         });
-    assert_eq!(
-        segments.next(),
-        Some(told),
-        "the journal has what the code was told"
-    );
+    let recorded = segments.next().expect("the turn went on with the run");
+    for (member, value) in told.as_object().expect("members of ctx") {
+        assert_eq!(
+            recorded[member], *value,
+            "the journal has what the code was told"
+        );
+    }
 }
 
-/// Z-20, Z-73: a turn without a message has no `ctx.inbound`.
+/// A turn without a message has no `ctx.inbound`.
+/// Z-20 (half: a turn without a message has no ctx.inbound), Z-73 (half: ctx.lastInterrupt of a timeout)
 #[test]
 fn timeout_is_told_to_the_code() {
     let mut desk = desk(
@@ -129,7 +152,7 @@ fn timeout_is_told_to_the_code() {
     assert_eq!(told["trigger"], "timer");
 }
 
-/// Z-74
+/// Z-74 (half: timeout may end the flow or throw)
 #[test]
 fn timeout_may_end_the_flow_or_throw() {
     let confirm = json!({"type": "interrupt.confirm", "question": "Sure?"});
@@ -154,7 +177,7 @@ fn timeout_may_end_the_flow_or_throw() {
     assert_eq!(thrown.count(is_it), 1);
 }
 
-/// Z-48: the same id twice in one run is refused, for interrupts only.
+/// Z-48 (half: the same id twice in one run is refused, for interrupts only)
 #[test]
 fn author_ids_are_unique_among_interrupts() {
     let flow = code(|step, with, _| match step {
@@ -169,7 +192,7 @@ fn author_ids_are_unique_among_interrupts() {
     assert_eq!(desk.say("yes"), ["bad_effect"]);
 }
 
-/// Z-203
+/// Z-203 (half: somebody with the right answers for the user)
 #[test]
 fn somebody_with_the_right_answers_for_the_user() {
     let mut desk = desk(
@@ -193,7 +216,7 @@ fn somebody_with_the_right_answers_for_the_user() {
     );
 }
 
-/// Z-242
+/// Z-242 (half: consent is taken back and given and confirmed once)
 #[test]
 fn consent_is_taken_back_and_given_and_confirmed_once() {
     let config = json!({"consent": {"stopKeywords": ["stop"], "startKeywords": ["start"]}});
@@ -220,4 +243,56 @@ fn consent_is_taken_back_and_given_and_confirmed_once() {
         Some("stop"),
         "it answers the question too"
     );
+}
+
+fn waits_for_a_yes() -> Code {
+    code(|step, with, _| match step {
+        0 => effect(json!({"type": "interrupt.confirm", "question": "Sure?"})),
+        1 => effect(json!({"type": "interrupt.wait", "waitFor": "confirm_response"})),
+        2 => effect(json!({"type": "say", "text": text_of(with)})),
+        _ => done(),
+    })
+}
+
+/// Z-72 (half: a wait for a confirmation reads replies as the confirmation itself does),
+/// Z-83 (half: a wait for a confirmation reads replies as the confirmation itself does)
+#[test]
+fn wait_for_a_confirmation_asks_again_and_gives_up() {
+    let mut desk = desk(json!({}), waits_for_a_yes());
+    desk.say("start one");
+    desk.say("yes");
+    assert_eq!(desk.say("purple"), ["Sure?"]);
+    assert_eq!(desk.say("green"), ["Sure?"]);
+    let refused = json!({"outcome": "negative", "text": "blue", "value": false}).to_string();
+    assert_eq!(desk.say("blue"), [refused]);
+    let unrecognized = |e: &Body| matches!(e, Body::ConfirmUnrecognized { counted: true, .. });
+    assert_eq!(desk.count(unrecognized), 2);
+    assert_eq!(desk.count(|e| matches!(e, Body::PendingMessage { .. })), 0);
+}
+
+/// Z-72 (half: wait for a confirmation may take anything for a refusal),
+/// Z-83 (half: wait for a confirmation may take anything for a refusal)
+#[test]
+fn wait_for_a_confirmation_may_take_anything_for_a_refusal() {
+    let config = json!({"hitl": {"confirmDefaults": {"unrecognized": "decline"}}});
+    let mut desk = desk(config, waits_for_a_yes());
+    desk.say("start one");
+    desk.say("yes");
+    let refused = json!({"outcome": "negative", "text": "purple", "value": false}).to_string();
+    assert_eq!(desk.say("purple"), [refused]);
+}
+
+/// Z-203 (half: the wait is a question to the user, so somebody with the right may answer it for them)
+#[test]
+fn wait_for_a_confirmation_is_answered_for_the_user() {
+    let mut desk = desk(json!({}), waits_for_a_yes());
+    desk.say("start one");
+    desk.say("yes");
+    let flow = desk.state().flow().expect("a flow");
+    let interrupt = flow.pause().expect("it waits").interrupt_id().clone();
+    let value = json!(true);
+    desk.act("ana", AdminRequest::AnswerForUser { interrupt, value })
+        .expect("open");
+    let agreed = json!({"outcome": "positive", "text": "true", "value": true}).to_string();
+    assert_eq!(desk.sent.last(), Some(&agreed));
 }

@@ -1,10 +1,10 @@
 //! Speech in, and whether a text goes out as text or as speech. Also profiles.
 
-use super::harness::{TestSession, value};
+use super::harness::{TestSession, code, effect, text_of, value};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    ChatAnswer, ChatToolCall, CodeError, InboundMessage, Modality, SessionEventBody as Body,
-    SessionWork,
+    ChatAnswer, ChatToolCall, CodeError, InboundMessage, MediaRef, Modality, SentMessage,
+    SessionEventBody as Body, SessionWork,
 };
 
 fn spoken(desk: &mut TestSession, body: &str) -> Vec<String> {
@@ -34,7 +34,7 @@ fn last_user_text(desk: &TestSession) -> String {
     }
 }
 
-/// Z-19
+/// Z-19 (half: speech becomes text before the agent looks at it)
 #[test]
 fn speech_becomes_text_before_the_agent_looks_at_it() {
     let mut desk = TestSession::new(json!({"beforeLLM": {"$fn": true}}), &[]);
@@ -51,7 +51,7 @@ fn speech_becomes_text_before_the_agent_looks_at_it() {
     assert_eq!(last_user_text(&desk), "a chair");
 }
 
-/// Z-19
+/// Z-19 (half: speech that cannot be read keeps its caption and is no command)
 #[test]
 fn speech_that_cannot_be_read_keeps_its_caption_and_is_no_command() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -67,7 +67,94 @@ fn speech_that_cannot_be_read_keeps_its_caption_and_is_no_command() {
     assert!(desk.state().ended().is_none());
 }
 
-/// Z-40
+/// Z-19: what was written in the same burst stays beside what was said.
+#[test]
+fn speech_in_a_burst_keeps_the_other_texts() {
+    let mut desk = TestSession::new(json!({"inbound": {"debounceMs": 1_000}}), &[]);
+    desk.say("hello");
+    desk.transcripts.push_back(Ok("a chair".to_owned()));
+    spoken(&mut desk, "");
+    desk.wait_seconds(1);
+    assert_eq!(last_user_text(&desk), "hello\na chair");
+}
+
+/// Z-56
+#[test]
+fn spoken_answer_of_a_flow_is_its_transcript_and_other_media_its_caption() {
+    let trip = code(|step, with, _| match step {
+        0..3 => effect(json!({"type": "ask", "key": format!("k{step}"), "text": text_of(with)})),
+        _ => effect(json!({"type": "say", "text": text_of(with)})),
+    });
+    let mut desk = TestSession::new(json!({"beforeLLM": {"$fn": true}}), &[("trip", trip)]);
+    desk.functions.insert(
+        "beforeLLM".to_owned(),
+        Box::new(|call| {
+            let starts = call.args[0]["text"] == "go";
+            value(match starts {
+                true => json!({"action": "route_flow", "flowId": "trip"}),
+                false => Value::Null,
+            })
+        }),
+    );
+    desk.say("go");
+    desk.transcripts.push_back(Ok("on Monday".to_owned()));
+    spoken(&mut desk, "caption");
+    let error = CodeError {
+        code: "failed".to_owned(),
+        message: "noise".to_owned(),
+    };
+    desk.transcripts.push_back(Err(error));
+    spoken(&mut desk, "in Rome");
+    let photo = InboundMessage {
+        kind: Some("image".to_owned()),
+        media: Some(json!({"id": "p-1"})),
+        ..desk.message("u1", "a view")
+    };
+    desk.deliver(photo);
+    desk.perform_all();
+    let answers = desk.events.iter().filter_map(|event| match event {
+        Body::FlowResumed {
+            answer: Some((_, text)),
+            ..
+        } => Some(text.as_str()),
+        _ => None,
+    });
+    let answers: Vec<&str> = answers.collect();
+    assert_eq!(answers, ["on Monday", "in Rome", "a view"]);
+}
+
+/// Z-40: failed synthesis falls back to text. Z-247 (half: what was sent is recorded)
+#[test]
+fn speech_that_cannot_be_made_is_reported_and_its_text_is_sent() {
+    let mut desk = TestSession::new(json!({"modality": "voice"}), &[]);
+    let speech = MediaRef {
+        id: "out-1".into(),
+        content_type: "audio/mpeg".to_owned(),
+        bytes: 700,
+    };
+    desk.sent_messages.push_back(SentMessage {
+        speech: Some(speech.clone()),
+        ..SentMessage::default()
+    });
+    desk.sent_messages.push_back(SentMessage {
+        speech_error: Some("no voice".to_owned()),
+        ..SentMessage::default()
+    });
+    desk.say("hi");
+    desk.say("hi");
+    let sent = desk.events.iter().filter_map(|event| match event {
+        Body::ResponseSent { speech, .. } => Some(speech.clone()),
+        _ => None,
+    });
+    let sent: Vec<_> = sent.collect();
+    assert_eq!(sent, [Some(speech), None]);
+    let is_report =
+        |event: &&Body| matches!(event, Body::ResponseFailed { stage, .. } if stage == "speech");
+    assert_eq!(desk.events.iter().filter(is_report).count(), 1);
+    assert_eq!(desk.state().media_bytes(), 700);
+}
+
+/// Z-40 (half: replies take the form that was chosen first)
 #[test]
 fn replies_take_the_form_that_was_chosen_first() {
     let mut desk = TestSession::new(json!({}), &[]);
@@ -94,7 +181,7 @@ fn replies_take_the_form_that_was_chosen_first() {
     }
 }
 
-/// Z-40
+/// Z-40 (half: dynamic replies follow the answer then the words of the user)
 #[test]
 fn dynamic_replies_follow_the_answer_then_the_words_of_the_user() {
     let config = json!({"outputSchema": {"type": "object", "required": ["reply"]}});
@@ -123,7 +210,7 @@ fn dynamic_replies_follow_the_answer_then_the_words_of_the_user() {
     assert_eq!(modalities(&desk), expected);
 }
 
-/// Z-121, Z-125
+/// Z-121 (half: the modality), Z-125 (half: the modality)
 #[test]
 fn hook_sees_and_replaces_the_modality() {
     let mut desk = TestSession::new(json!({"beforeResponse": {"$fn": true}}), &[]);
@@ -138,7 +225,7 @@ fn hook_sees_and_replaces_the_modality() {
     assert_eq!(modalities(&desk), [Modality::Voice]);
 }
 
-/// Z-248
+/// Z-248 (half: name that the user gives is kept as chosen)
 #[test]
 fn name_that_the_user_gives_is_kept_as_chosen() {
     let mut desk = TestSession::new(json!({"profileTool": true}), &[]);

@@ -4,11 +4,11 @@ use super::flows::route_on_start;
 use super::harness::{Code, TestSession, code, done, effect, text_of};
 use crate::session::{ProgramStep, SessionRefusal};
 use serde_json::{Value, json};
-use tandem_record::RunId;
 use tandem_record::conversation::{
     AdminRequest, OnActiveFlow, ParentNode, SessionCommand, SessionEventBody as Body, SessionReply,
     SessionWork, TurnTrigger, WorkflowResult,
 };
+use tandem_record::{RunId, Seq};
 
 fn starting(workflow: Value) -> Code {
     code(move |step, with, _| match step {
@@ -49,7 +49,7 @@ fn finish(desk: &mut TestSession, status: &str) {
     desk.perform_all();
 }
 
-/// §10.8
+/// §10.8, Z-191 (half: an event for a wait that is over is recorded as late)
 #[test]
 fn flow_waits_for_the_workflow_it_starts() {
     let run = json!({"type": "workflow.run", "workflowId": "report", "input": {"of": "May"}});
@@ -77,7 +77,7 @@ fn flow_waits_for_the_workflow_it_starts() {
     assert_eq!(desk.count(|e| matches!(e, Body::InterruptLate { .. })), 1);
 }
 
-/// §10.8, Z-78: a workflow that is faster than the record of its start.
+/// §10.8, Z-78 (half: a workflow that is faster than the record of its start)
 #[test]
 fn workflow_that_ends_before_the_flow_waits_is_not_lost() {
     let run = json!({"type": "workflow.run", "workflowId": "report"});
@@ -141,6 +141,8 @@ fn parent() -> ParentNode {
     ParentNode {
         run_id: RunId::from("run-9"),
         node_id: "talk".into(),
+        flow_run_id: None,
+        dispatched_at: Seq(0),
     }
 }
 
@@ -149,10 +151,19 @@ fn start(
     flow: &str,
     on_active: OnActiveFlow,
 ) -> Result<SessionReply, SessionRefusal> {
+    start_for(desk, parent(), flow, on_active)
+}
+
+fn start_for(
+    desk: &mut TestSession,
+    parent: ParentNode,
+    flow: &str,
+    on_active: OnActiveFlow,
+) -> Result<SessionReply, SessionRefusal> {
     let reply = desk.command(SessionCommand::StartFlow {
         flow_id: flow.into(),
         input: None,
-        parent: parent(),
+        parent,
         on_active,
     });
     desk.perform_all();
@@ -202,7 +213,11 @@ fn active_flow_makes_a_workflow_wait_fail_or_preempt() {
         Some("confirm"),
         "the other flow has ended"
     );
-    let refused = start(&mut desk, "asking", OnActiveFlow::Preempt);
+    let other = ParentNode {
+        node_id: "other".into(),
+        ..parent()
+    };
+    let refused = start_for(&mut desk, other, "asking", OnActiveFlow::Preempt);
     assert_eq!(
         refused,
         Err(SessionRefusal::FlowActive),
@@ -213,6 +228,22 @@ fn active_flow_makes_a_workflow_wait_fail_or_preempt() {
     start(&mut desk, "sure", OnActiveFlow::Preempt).expect("merely asks");
     assert_eq!(desk.paused_on(), Some("confirm"));
     assert!(desk.flow_ends().contains(&Some("preempted".to_owned())));
+}
+
+/// §10.8, Z-190 (half: the start of a flow by a node): a start that is repeated starts nothing.
+#[test]
+fn repeated_start_of_a_node_is_accepted_once() {
+    let mut desk = desk(json!({}), starting(json!({"type": "end"})));
+    desk.say("start sure");
+    for _ in 0..2 {
+        start(&mut desk, "asking", OnActiveFlow::Wait).expect("waits");
+    }
+    desk.say("yes");
+    assert_eq!(desk.paused_on(), Some("ask"));
+    start(&mut desk, "asking", OnActiveFlow::Wait).expect("active already");
+    desk.say("7");
+    assert_eq!(desk.paused_on(), None, "there is no second one");
+    assert_eq!(desk.reports.len(), 1);
 }
 
 /// §10.8
@@ -232,7 +263,7 @@ fn cancelled_workflow_ends_its_flow_or_keeps_it_from_beginning() {
     assert_eq!(desk.paused_on(), None);
 }
 
-/// §10.8, Z-15
+/// §10.8, Z-15 (half: end of the session is told to a workflow that waits)
 #[test]
 fn end_of_the_session_is_told_to_a_workflow_that_waits() {
     let mut desk = desk(json!({}), starting(json!({"type": "end"})));

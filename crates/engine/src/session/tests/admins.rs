@@ -46,7 +46,7 @@ fn chat<'a>(transport: &'a str, address: &'a str) -> AdminSignals<'a> {
 
 #[test]
 fn data_resolves_tokens_and_addresses() {
-    // Z-143, Z-149 (half: as data)
+    // Z-143 (half: as data), Z-149 (half: as data)
     let table = [
         (token("token-of-ana"), Some(("ana", Some("boss"), "ui_api"))),
         (token("token-of-nil"), Some(("nil", None, "ui_api"))),

@@ -36,7 +36,7 @@ fn text_with_a_slash_is_a_command() {
 
 #[test]
 fn admin_commands_have_their_action() {
-    // Z-26, Z-252
+    // Z-26 (half: the table), Z-252 (half: the action)
     let table = [
         ("/takeover u1", "hitl.takeover.start"),
         ("/handback", "hitl.takeover.end"),

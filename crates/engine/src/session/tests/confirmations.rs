@@ -40,7 +40,7 @@ fn without_a_schema_the_result_is_a_boolean() {
 
 #[test]
 fn with_a_schema_the_result_is_the_payload() {
-    // Z-71 (half: the steps without a model), Z-264, Z-73 (half: null)
+    // Z-71 (half: the steps without a model), Z-264 (half: the table), Z-73 (half: null)
     let unrecognized = || ConfirmReading::Unrecognized;
     let object = json!({"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]});
     let table = [

@@ -125,7 +125,7 @@ fn defaults(positive: Option<&[&str]>, negative: Option<&[&str]>) -> ConfirmDefa
 
 #[test]
 fn keywords_come_from_the_effect_then_the_defaults_then_the_language() {
-    // Z-70
+    // Z-70 (half: the table)
     let effect =
         json!({"type": "interrupt.confirm", "question": "?", "positiveKeywords": ["Go On"]});
     let Ok(FlowEffect::Confirm(effect)) = FlowEffect::parse(&effect) else {

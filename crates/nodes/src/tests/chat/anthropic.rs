@@ -130,10 +130,6 @@ async fn every_bad_answer_has_a_code() {
         (CannedResponse::json("200 OK", "{}"), "answer_invalid"),
         (answered(&json!([7]), "end_turn"), "answer_empty"),
         (answered(&json!([]), "end_turn"), "answer_empty"),
-        (
-            answered(&json!([{"type": "tool_use"}]), "tool_use"),
-            "answer_invalid",
-        ),
         (answered(&text, "banana"), "answer_invalid"),
         (answered(&text, "refusal"), "answer_refused"),
         (answered(&json!([]), "max_tokens"), "answer_truncated"),

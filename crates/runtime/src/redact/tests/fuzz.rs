@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::LazyLock;
 
-const CONFIGURED: [(&str, &str); 5] = [
+pub(super) const CONFIGURED: [(&str, &str); 5] = [
     ("plain", "correct-horse-battery"),
     ("escaped", "q\"uo\\te\n\t-12345"),
     ("wide", "żółw-🐢-żółw"),
     ("digits", "4815162342"),
     ("inside", "horse-battery-staple"),
 ];
-const SHAPED: [&str; 6] = [
+pub(super) const SHAPED: [&str; 6] = [
     "sk-abcdefghijklmnopqrstuv",
     "AKIAABCDEFGHIJKLMNOP",
     "xoxb-1234567890-abc",
@@ -24,14 +24,14 @@ const SHAPED: [&str; 6] = [
     "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
 ];
 
-fn configured_redactor() -> &'static Redactor {
+pub(super) fn configured_redactor() -> &'static Redactor {
     static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(CONFIGURED.into_iter()));
     &REDACTOR
 }
 
 /// Text with difficult JSON content: control characters, escapes, quotes, characters outside the
 /// basic plane, and literal escapes.
-fn awkward() -> impl Strategy<Value = String> {
+pub(super) fn awkward() -> impl Strategy<Value = String> {
     let pieces = select(vec![
         "\u{8}",
         "\u{0}",
@@ -130,7 +130,7 @@ fn secrets_in(value: &Value) -> Vec<&'static str> {
 }
 
 /// Made in other ways than the redactor makes them.
-fn encoded(secret: &str) -> Vec<String> {
+pub(super) fn encoded(secret: &str) -> Vec<String> {
     let hex = |b: u8| format!("{b:02x}");
     // `{"k":"\"`, the secret, `\""}`.
     let twice = json!({"k": json!(secret).to_string()}).to_string();

@@ -4,9 +4,11 @@ use super::{AT, LATER, escalation_record, named, resolution};
 use serde_json::json;
 use tandem_record::conversation::{
     AgentMode, ApprovalAsked, ApprovalRequest, Candidate, CandidateOrigin, ChatToolCall,
-    ConfirmOutcome, DraftOutcome, EscalationVote, FlowFailure, FlowOrigin, FlowPause,
-    InboundMessage, Modality, ParentNode, ProfileChange, ResponseSource, ResumedBy,
-    SessionEventBody as Body, TurnOutcome, TurnTrigger, WaitFor, WorkflowResult,
+    ConfirmOutcome, DraftOutcome, EndedTakeover, EscalationVote, FlowFailure, FlowOrigin,
+    FlowPause, ForwardedText, InboundMessage, LedgerMessage, MessageRole, Modality, ParentNode,
+    ProfileChange, ResponseSource, RestartedTimeout, ResumedBy, SessionEventBody as Body,
+    StoppedTimeout, TakeoverDirection, TakeoverEndReason, TakeoverOrigin, TurnOutcome, TurnTrigger,
+    WaitFor, WorkflowResult,
 };
 use tandem_record::{RunId, Seq};
 
@@ -24,6 +26,8 @@ fn events_have_the_names_and_fields_of_the_catalogue() {
                     sender_profile: None,
                     media: None,
                     client_id: None,
+                    quoted_id: None,
+                    relayed: false,
                     received_at: AT,
                 }),
                 held_until: None,
@@ -187,6 +191,69 @@ fn events_have_the_names_and_fields_of_the_catalogue() {
     }
 }
 
+/// §9.7 (half: live takeovers), Z-201 (half: live takeovers)
+#[test]
+fn events_of_takeovers_have_the_names_and_fields_of_the_catalogue() {
+    let said = LedgerMessage {
+        id: "w-1".to_owned(),
+        role: MessageRole::Assistant,
+        text: "on my way".to_owned(),
+        author: None,
+        at: AT,
+    };
+    let table = [
+        (
+            Body::LiveTakeoverStarted {
+                escalation_id: "esc-1".into(),
+                by: TakeoverOrigin::Effect,
+                idle_handback_ms: Some(60_000),
+            },
+            "hitl.live_takeover.started",
+            json!({"escalationId": "esc-1", "by": "effect", "idleHandbackSeconds": 60}),
+        ),
+        (
+            Body::LiveTakeoverMessage {
+                direction: TakeoverDirection::UserToHuman,
+                message_id: "m-1".into(),
+            },
+            "hitl.live_takeover.message",
+            json!({"direction": "user_to_human", "messageId": "m-1"}),
+        ),
+        (
+            Body::LiveTakeoverForwarded(Box::new(ForwardedText {
+                effect_id: "s-1:9".into(),
+                transport: "loopback".to_owned(),
+                to: "desk".to_owned(),
+                text: "[Ada #1] hi".to_owned(),
+            })),
+            "hitl.live_takeover.forwarded",
+            json!({"messageId": "s-1:9", "transport": "loopback", "to": "desk", "text": "[Ada #1] hi"}),
+        ),
+        (
+            Body::LiveTakeoverEnded(Box::new(EndedTakeover {
+                escalation_id: "esc-1".into(),
+                reason: TakeoverEndReason::Handback,
+                note: Some("calm".to_owned()),
+                held_items: 2,
+                entry: said.clone(),
+            })),
+            "hitl.live_takeover.ended",
+            json!({"escalationId": "esc-1", "reason": "handback", "note": "calm", "heldItems": 2}),
+        ),
+        (
+            Body::ExternalReplyRecorded {
+                message_id: "w-1".into(),
+                message: Box::new(said),
+            },
+            "hitl.external_reply",
+            json!({"messageId": "w-1", "text": "on my way"}),
+        ),
+    ];
+    for (body, name, payload) in table {
+        assert_eq!(named(body), (name.to_owned(), payload));
+    }
+}
+
 /// Events that follow from settings of section 14, from approvals and from workflows.
 #[test]
 fn events_of_desks_have_names_and_fields_too() {
@@ -200,6 +267,8 @@ fn events_of_desks_have_names_and_fields_too() {
     let parent = ParentNode {
         run_id: RunId::new("run-9"),
         node_id: "ask".into(),
+        flow_run_id: None,
+        dispatched_at: Seq(0),
     };
     let table = [
         (Body::BurstClosed, "runtime:burst:closed", json!({})),
@@ -302,6 +371,38 @@ fn events_of_desks_have_names_and_fields_too() {
             },
             "hitl.escalation.voted",
             json!({"escalationId": "esc-1", "by": "ana"}),
+        ),
+        (
+            Body::EscalationClaimed {
+                escalation_id: "esc-1".into(),
+                by: "ana".to_owned(),
+                stopped: Some(StoppedTimeout {
+                    left_ms: Some(1_000),
+                }),
+                wait_left_ms: None,
+            },
+            "hitl.escalation.claimed",
+            json!({"escalationId": "esc-1", "assignee": "ana", "timeoutStopped": true}),
+        ),
+        (
+            Body::EscalationReleased {
+                escalation_id: "esc-1".into(),
+                restarted: Some(RestartedTimeout {
+                    deadline: Some(LATER),
+                    wait_deadline: None,
+                }),
+            },
+            "hitl.escalation.released",
+            json!({"escalationId": "esc-1", "deadline": "2026-01-01T09:05:09.000Z"}),
+        ),
+        (
+            Body::EscalationAssigned {
+                escalation_id: "esc-1".into(),
+                assignee: "ben".to_owned(),
+                restarted: None,
+            },
+            "hitl.escalation.assigned",
+            json!({"escalationId": "esc-1", "assignee": "ben"}),
         ),
         (
             Body::DivergenceSettled {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use tandem_record::conversation::{
     ActiveFlowView, AdminActor, Author, AuthorizationDecision, CandidateOrigin, ChatUser,
     EscalationMode, EscalationPriority, EscalationRecord, EscalationResolution, EscalationStatus,
-    FlowRecord, FlowRef, HitlView, IntentStatus, LedgerMessage, MessageRole, OutboxIntent,
-    SessionEvent, SessionEventBody as Body, SessionStart, SessionView,
+    EscalationVote, FlowRecord, FlowRef, HitlView, IntentStatus, LedgerMessage, MessageRole,
+    OutboxIntent, SessionEvent, SessionEventBody as Body, SessionStart, SessionView,
 };
 use tandem_record::{Cause, Masking, Owner, Recorded, RunId, Seq, TenantId, Timestamp};
 
@@ -35,6 +35,8 @@ fn start() -> SessionStart {
         address: "u1".to_owned(),
         welcome: None,
         idle_timeout_ms: 1,
+        earlier: Vec::new(),
+        last_received_at: None,
     }
 }
 
@@ -62,6 +64,7 @@ fn recorded(body: Body) -> Recorded<SessionEvent> {
                 flow_run_id: RunId::new("run-1"),
             }),
             actor: None,
+            response: None,
             body,
         },
     }
@@ -124,6 +127,8 @@ fn escalation_record() -> EscalationRecord {
         context: None,
         queue: None,
         assignee: None,
+        claimed_at: None,
+        stopped: None,
     }
 }
 
@@ -139,7 +144,7 @@ fn resolution() -> EscalationResolution {
     }
 }
 
-/// §9.7, Z-201
+/// §9.7, Z-201 (half: where the common fields are)
 #[test]
 fn event_has_common_fields_outside_and_its_own_in_the_payload() {
     let expected = json!({
@@ -153,7 +158,7 @@ fn event_has_common_fields_outside_and_its_own_in_the_payload() {
     assert_eq!(shown(confirm_requested(), Masking::Passthrough), expected);
 }
 
-/// Z-147
+/// Z-147 (half: action of an admin names the actor and their channel)
 #[test]
 fn action_of_an_admin_names_the_actor_and_their_channel() {
     let start = start();
@@ -176,7 +181,7 @@ fn action_of_an_admin_names_the_actor_and_their_channel() {
     assert_eq!(event["position"], 40);
 }
 
-/// Z-202
+/// Z-202 (half: texts are shown hashed or left out)
 #[test]
 fn texts_are_shown_hashed_or_left_out() {
     let hashed = &shown(confirm_requested(), Masking::Hash)["payload"];
@@ -194,7 +199,7 @@ fn texts_are_shown_hashed_or_left_out() {
     assert_eq!(created["escalationId"], "esc-1");
 }
 
-/// Z-147
+/// Z-147 (half: audit entry has the fields of its event beside it)
 #[test]
 fn audit_entry_has_the_fields_of_its_event_beside_it() {
     let denied = AuthorizationDecision {
@@ -203,6 +208,7 @@ fn audit_entry_has_the_fields_of_its_event_beside_it() {
         actor: None,
         signal: Some("sha256:00".to_owned()),
         escalation_id: Some("esc-1".into()),
+        proxy_id: None,
         reason: Some("no_actor".to_owned()),
         adapter: "ui_api".to_owned(),
     };
@@ -238,9 +244,11 @@ fn session_shows_its_flow_and_what_a_person_has_to_do() {
         last_active_at: AT,
         ended_at: None,
         message_count: 4,
+        last_received_at: None,
         hitl: HitlView {
             mode: Some("pending_confirm".to_owned()),
             escalation_id: None,
+            proxy_id: None,
             pending_since: Some(AT),
         },
         flow: Some(ActiveFlowView {
@@ -251,6 +259,7 @@ fn session_shows_its_flow_and_what_a_person_has_to_do() {
             deadline: Some(LATER),
             answers: BTreeMap::from([("date".to_owned(), "Monday".to_owned())]),
         }),
+        summary: None,
     };
     let time = "2026-01-01T09:00:09.000Z";
     let expected = json!({
@@ -288,6 +297,17 @@ fn escalation_shows_its_conversation_and_its_resolution() {
         json!({"approved": true, "message": "fine", "resolvedBy": "ana", "claimedBy": "admin_42",
             "resolvedAt": "2026-01-01T09:05:09.000Z", "channel": "ui_api"})
     );
+    record.votes = vec![EscalationVote {
+        by: "ana".to_owned(),
+        message: Some("fine".to_owned()),
+        action_data: None,
+        at: LATER,
+    }];
+    let voted = escalation(&record, &"s_1".into(), &"demo".into(), "u1");
+    assert_eq!(
+        voted["votes"],
+        json!([{"by": "ana", "message": "fine", "at": "2026-01-01T09:05:09.000Z"}])
+    );
 }
 
 #[test]
@@ -322,6 +342,7 @@ fn user_message_and_outbox_entry_are_plain() {
         origin: CandidateOrigin::Say,
         status: IntentStatus::Failed,
         provider_message_id: None,
+        template: None,
         reason: Some("refused".to_owned()),
         at: AT,
     };

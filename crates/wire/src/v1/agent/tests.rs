@@ -85,7 +85,6 @@ fn events() -> Vec<(Event, bool)> {
         index: 0,
         worker: WorkflowId::new("w"),
         step: HandoffStep::Began,
-        returned: 0,
     }));
     let mut events = vec![(agent_event(delta), false)];
     events.push((Event::RunResumed { reason: None }, false));

@@ -269,7 +269,6 @@ impl Replayer<'_, '_> {
             error: error.clone(),
             attempts: state.attempt + 1,
             child: None,
-            returned: 0,
         };
         let cause = self.draft.emit(failed, Some(cause));
         self.draft.fail_run(error, Some(ix), Some(cause));

@@ -32,6 +32,7 @@ impl RunHarness {
             mode,
             at: self.now,
             source_began_at: None,
+            flow_results: BTreeMap::new(),
         }));
         let source = ForkSource {
             log: &self.log,

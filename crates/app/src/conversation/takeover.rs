@@ -1,0 +1,176 @@
+//! Live takeover: an admin speaks with a user in place of the agent, and gives the floor back.
+
+use super::desk_work::DeskRight;
+use super::rights::AdminCall;
+use super::submit_error;
+use crate::app::App;
+use crate::error::{AppError, ResourceKind};
+use crate::idempotency::{Completion, Idempotency};
+use tandem_access::{Identity, Scope};
+use tandem_record::conversation::{AdminActor, AdminRequest, SessionReply};
+use tandem_record::{AgentId, EscalationId, MessageId, SessionId};
+use tandem_runtime::conversation::SessionRefusal;
+
+const START: &str = "hitl.takeover.start";
+const END: &str = "hitl.takeover.end";
+pub(super) const MESSAGE: &str = "hitl.takeover.message";
+/// Bytes of a text to the user, and of the note for the agent.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+const MAX_NOTE_BYTES: usize = 16 * 1024;
+const MAX_ID_CHARS: usize = 256;
+
+/// Who has a conversation after a takeover or a handback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationFloor {
+    /// The escalation of the takeover.
+    pub escalation: EscalationId,
+    /// What the session waits for now.
+    pub mode: Option<String>,
+}
+
+/// What became of a text to the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpokenStatus {
+    Accepted,
+    /// Its id was used before, so nothing follows.
+    Duplicate,
+}
+
+/// A text that a person writes to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpokenMessage {
+    pub message_id: String,
+    pub text: String,
+}
+
+impl App {
+    /// Whether a reader may be offered to take conversations of an agent over. Nothing is recorded.
+    pub fn takeover_right(&self, caller: &Identity, agent: &AgentId) -> DeskRight {
+        self.offered_right(caller, agent, Scope::ConversationsTakeover, START)
+    }
+
+    /// The admin speaks with the user from the commit on, whatever the agent is doing.
+    pub async fn take_over(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        idempotency: Idempotency<ConversationFloor>,
+    ) -> Result<Completion<ConversationFloor>, AppError> {
+        call.caller.require_scope(Scope::ConversationsTakeover)?;
+        let actor = self.authorize_takeover(call, START, &session).await?;
+        let request = AdminRequest::TakeOver;
+        let reply = self.act(call, &session, actor, request).await?;
+        let SessionReply::Escalation(escalation) = reply else {
+            unreachable!("unexpected reply to a takeover: {reply:?}");
+        };
+        let floor = self.floor_of(call, &session, escalation.id).await?;
+        self.complete(idempotency, floor).await
+    }
+
+    /// Sends a text of the admin to the user. A text whose id was used before is not sent again.
+    pub async fn speak_as_human(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        message: SpokenMessage,
+        idempotency: Idempotency<SpokenStatus>,
+    ) -> Result<Completion<SpokenStatus>, AppError> {
+        call.caller.require_scope(Scope::ConversationsTakeover)?;
+        let actor = self.authorize_takeover(call, MESSAGE, &session).await?;
+        let status = self.speak(call, &session, actor, message).await?;
+        self.complete(idempotency, status).await
+    }
+
+    /// The same by somebody who was found to have the right.
+    pub(super) async fn speak(
+        &self,
+        call: &AdminCall<'_>,
+        session: &SessionId,
+        actor: AdminActor,
+        message: SpokenMessage,
+    ) -> Result<SpokenStatus, AppError> {
+        check(&message)?;
+        let message_id = MessageId::new(&message.message_id);
+        let id = message.message_id.as_str();
+        self.check_no_secrets([("/messageId".to_owned(), id)])?;
+        let request = AdminRequest::Speak {
+            message_id: message_id.clone(),
+            text: message.text,
+        };
+        let runtime = self.runtime_for(call.caller);
+        let spoken = runtime.speak_in_session(session, &message_id, actor, request);
+        let spoken = spoken.await;
+        let spoken = spoken.map_err(|error| submit_error(error, ResourceKind::Session))?;
+        Ok(match spoken? {
+            true => SpokenStatus::Accepted,
+            false => SpokenStatus::Duplicate,
+        })
+    }
+
+    /// Gives the floor back to the agent. Answers when the turn is over that follows from it.
+    pub async fn hand_back(
+        &self,
+        call: &AdminCall<'_>,
+        session: SessionId,
+        note: Option<String>,
+        idempotency: Idempotency<ConversationFloor>,
+    ) -> Result<Completion<ConversationFloor>, AppError> {
+        call.caller.require_scope(Scope::ConversationsTakeover)?;
+        if note
+            .as_ref()
+            .is_some_and(|note| note.len() > MAX_NOTE_BYTES)
+        {
+            let message = format!("must have at most {MAX_NOTE_BYTES} bytes");
+            return Err(AppError::invalid("/note", message));
+        }
+        let current = self.find_session(call.caller, &session).await?;
+        let open = current.takeover_escalation();
+        let escalation = open.map(|escalation| escalation.id.clone());
+        let request = AdminRequest::HandBack { note };
+        self.act_and_wait(call, END, &session, request).await?;
+        let escalation = escalation.ok_or(AppError::SessionRefused(SessionRefusal::NoTakeover))?;
+        let floor = self.floor_of(call, &session, escalation).await?;
+        self.complete(idempotency, floor).await
+    }
+
+    pub(super) async fn authorize_takeover(
+        &self,
+        call: &AdminCall<'_>,
+        action: &str,
+        session: &SessionId,
+    ) -> Result<AdminActor, AppError> {
+        let current = self.find_session(call.caller, session).await?;
+        let escalation = current.shown_escalation().map(|open| open.id.clone());
+        self.authorize_for_session(call, action, session, escalation.as_ref())
+            .await
+    }
+
+    async fn floor_of(
+        &self,
+        call: &AdminCall<'_>,
+        session: &SessionId,
+        escalation: EscalationId,
+    ) -> Result<ConversationFloor, AppError> {
+        let current = self.find_session(call.caller, session).await?;
+        Ok(ConversationFloor {
+            escalation,
+            mode: current.hitl_mode().map(str::to_owned),
+        })
+    }
+}
+
+fn check(message: &SpokenMessage) -> Result<(), AppError> {
+    let ids = 1..=MAX_ID_CHARS;
+    if !ids.contains(&message.message_id.chars().count()) {
+        let problem = format!("must have 1 to {MAX_ID_CHARS} characters");
+        return Err(AppError::invalid("/messageId", problem));
+    }
+    if message.text.trim().is_empty() {
+        return Err(AppError::invalid("/text", "must not be empty"));
+    }
+    if message.text.len() > MAX_TEXT_BYTES {
+        let problem = format!("must have at most {MAX_TEXT_BYTES} bytes");
+        return Err(AppError::invalid("/text", problem));
+    }
+    Ok(())
+}

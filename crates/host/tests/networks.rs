@@ -1,0 +1,313 @@
+//! Networks with the real binary: decisions from Slack, long texts, and what is too late to be sent.
+
+mod server;
+
+use serde_json::{Value, json};
+use server::Server;
+use server::outside::{ReceivedRequest, respond};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+const HOST: &str = "/v1/host/tandem";
+const SLACK_SECRET: &str = "slack-secret-of-tests";
+const TELEGRAM_SECRET: &str = "telegram-secret-of-tests";
+
+/// Networks that take everything.
+struct Outside {
+    url: String,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Outside {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let noted = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let Some(received) = ReceivedRequest::read(&connection) else {
+                    continue;
+                };
+                let path = received.path().to_owned();
+                let number = noted.lock().unwrap().len() + 1;
+                let _ = respond(
+                    &connection,
+                    &json!({"ok": true, "channel": "C9", "ts": "18.1", "result": {"message_id": number}}),
+                );
+                noted.lock().unwrap().push((path, received.json()));
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// Bodies that were posted to paths with this end.
+    fn posted(&self, path: &str) -> Vec<Value> {
+        let requests = self.requests.lock().unwrap();
+        let posted = requests.iter().filter(|(of, _)| of.ends_with(path));
+        posted.map(|(_, body)| body.clone()).collect()
+    }
+}
+
+fn ok(answer: &str) -> Value {
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP response");
+    assert!(head.starts_with("HTTP/1.1 20"), "{answer}");
+    serde_json::from_str(body).expect("a JSON body")
+}
+
+fn settle(server: &Server, seconds: u64) {
+    let advance = json!({"advanceSeconds": seconds}).to_string();
+    let settled = server.post(&format!("{HOST}/test/clock"), &[], &advance);
+    assert_eq!(ok(&settled)["settled"], true);
+}
+
+fn events(server: &Server, of_type: &str) -> Vec<Value> {
+    let sessions = ok(&server.get(&format!("{HOST}/sessions")));
+    let session = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let events = ok(&server.get(&format!("{HOST}/sessions/{session}/events?after=-1")));
+    let events = events["events"].as_array().unwrap().clone();
+    let found = events.into_iter().filter(|event| event["type"] == of_type);
+    found.collect()
+}
+
+fn hmac_hex(secret: &str, body: &[u8]) -> String {
+    tandem_access::hmac_hex(secret, &[body])
+}
+
+/// Somebody presses a button of a notice.
+fn press(server: &Server, user: &str, action: &Value, escalation: &Value) -> String {
+    let payload = json!({
+        "type": "block_actions", "user": {"id": user},
+        "actions": [{"action_id": action, "value": escalation}],
+        "container": {"channel_id": "C9", "message_ts": "18.1"},
+    });
+    let form = url::form_urlencoded::Serializer::new(String::new())
+        .append_pair("payload", &payload.to_string())
+        .finish();
+    let now = std::time::SystemTime::now();
+    let time = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+        .to_string();
+    let signed = hmac_hex(SLACK_SECRET, format!("v0:{time}:{form}").as_bytes());
+    let signature = format!("v0={signed}");
+    let headers = [
+        ("x-slack-request-timestamp", time.as_str()),
+        ("x-slack-signature", signature.as_str()),
+    ];
+    let path = format!("{HOST}/agents/desk/transports/team");
+    server.request_signed(&path, &headers, &form)
+}
+
+/// Z-154 (half: a decision from Slack has the rights, events and refusals of the other ways)
+#[test]
+fn an_escalation_is_decided_from_slack_by_whoever_may() {
+    let outside = Outside::start();
+    let agent = json!({
+        "prompt": "You run a desk.",
+        "model": {"provider": "scripted", "script": {"answers": [], "otherwise": {"text": "Hello."}}},
+        "hitl": {"humanKeyword": "human", "humanMode": "async_resolution",
+            "notify": [{"transport": "team", "address": "C9"}, {"transport": "loopback", "address": "desk"}]},
+        "adminAuth": {
+            "chat": [{"transport": "team", "address": "U7", "actorId": "ana", "role": "boss"},
+                {"transport": "team", "address": "U8", "actorId": "bob", "role": "guest"}],
+            "roles": {"boss": ["hitl.escalation.resolve"], "guest": []},
+        },
+        "transports": {"team": {"kind": "slack", "apiUrl": outside.url,
+            "token": {"env": "SLACK_TOKEN"}, "signingSecret": {"env": "SLACK_SECRET"}}},
+    });
+    let server = Server::with_agent_and_secrets(
+        "desk",
+        &agent.to_string(),
+        &[
+            ("TANDEM_PUBLIC_URL", "https://desk.example"),
+            ("SLACK_TOKEN", "xoxb-slack-token-of-tests"),
+            ("SLACK_SECRET", SLACK_SECRET),
+        ],
+    );
+    let path = format!("{HOST}/agents/desk/inbound?wait=true");
+    let message = json!({"messageId": "m1", "from": "u1", "body": "human"}).to_string();
+    ok(&server.post(&path, &[], &message));
+    server.eventually("the notice", || {
+        !outside.posted("/chat.postMessage").is_empty()
+    });
+    settle(&server, 0);
+    let notices = outside.posted("/chat.postMessage");
+    let [notice] = notices.as_slice() else {
+        panic!("{notices:?}")
+    };
+    assert_eq!(notice["channel"], "C9");
+    let told = ok(&server.get(&format!("{HOST}/test/outbound?to=desk")));
+    assert!(told.to_string().contains("needs a decision"), "{told}");
+    // The link of the notice in words shows the question, and decides nothing.
+    let told = told.to_string();
+    let link = told.split("https://desk.example").nth(1).expect("a link");
+    let link = link.split("\\n").next().unwrap();
+    let shown = ok(&server.request_as("", "GET", link, ""));
+    assert_eq!(shown["kind"], "approval");
+    let answer = json!({"resumeValue": {"action": "accept"}}).to_string();
+    let denied = server.request_signed(link, &[], &answer);
+    assert!(denied.starts_with("HTTP/1.1 403"), "{denied}");
+    let buttons = notice["blocks"][1]["elements"].clone();
+    let (approve, reject) = (&buttons[0]["action_id"], &buttons[1]["action_id"]);
+    let escalation = &buttons[0]["value"];
+
+    // Unknown, and known without the right: denied, recorded, and told.
+    for (user, count) in [("U9", 1), ("U8", 2)] {
+        let denied = press(&server, user, approve, escalation);
+        assert!(denied.starts_with("HTTP/1.1 200"), "{denied}");
+        server.eventually("the denial", || {
+            outside.posted("/chat.postEphemeral").len() == count
+        });
+        let shown = outside.posted("/chat.postEphemeral").pop().unwrap();
+        assert_eq!(
+            (&shown["user"], &shown["text"]),
+            (&json!(user), &json!("You may not decide this."))
+        );
+    }
+    let denials = events(&server, "admin.authz.denied");
+    assert_eq!(denials.len(), 2, "{denials:?}");
+    assert_eq!(denials[0]["payload"]["adapter"], "chat:team");
+    assert_eq!(denials[0]["payload"]["action"], "hitl.escalation.resolve");
+    assert!(events(&server, "hitl.escalation.resolved").is_empty());
+
+    press(&server, "U7", reject, escalation);
+    server.eventually("the decision", || outside.posted("/chat.update").len() == 1);
+    let shown = outside.posted("/chat.update").pop().unwrap();
+    assert_eq!(
+        (&shown["ts"], &shown["text"]),
+        (&json!("18.1"), &json!("Rejected by ana."))
+    );
+    let resolved = events(&server, "hitl.escalation.resolved");
+    assert_eq!(resolved.len(), 1, "{resolved:?}");
+    assert_eq!(resolved[0]["actor"]["id"], "ana");
+    assert_eq!(resolved[0]["actor"]["channel"], "chat:team");
+    assert_eq!(events(&server, "admin.authz.granted").len(), 1);
+
+    // A repeated click changes nothing; another decision is refused.
+    for (button, text) in [
+        (reject, "Rejected by ana."),
+        (approve, "Already rejected by ana."),
+    ] {
+        let before = outside.posted("/chat.update").len();
+        press(&server, "U7", button, escalation);
+        server.eventually("an answer", || {
+            outside.posted("/chat.update").len() > before
+        });
+        assert_eq!(outside.posted("/chat.update").pop().unwrap()["text"], text);
+    }
+    assert_eq!(events(&server, "hitl.escalation.resolved").len(), 1);
+
+    let over = server.request_as("", "GET", link, "");
+    assert!(!over.starts_with("HTTP/1.1 2"), "{over}");
+    let forged = server.request_signed(
+        &format!("{HOST}/agents/desk/transports/team"),
+        &[
+            ("x-slack-signature", "v0=00"),
+            ("x-slack-request-timestamp", "1"),
+        ],
+        "payload=%7B%7D",
+    );
+    assert!(forged.starts_with("HTTP/1.1 403"), "{forged}");
+}
+
+/// Z-10 (half: an update that is repeated is one message), Z-197 (half: the parts of a text are sent in order)
+#[test]
+fn a_long_answer_is_several_messages_in_order() {
+    let outside = Outside::start();
+    let words: String = (0..1_300).map(|n| format!("word{n} ")).collect();
+    let agent = json!({
+        "prompt": "You run a desk.",
+        "model": {"provider": "scripted", "script": {"answers": [], "otherwise": {"text": words}}},
+        "transports": {"tg": {"kind": "telegram", "apiUrl": outside.url,
+            "token": {"env": "TG_TOKEN"}, "secret": {"env": "TG_SECRET"}}},
+    });
+    let secrets = [
+        ("TG_TOKEN", "123456:bot-token-of-tests"),
+        ("TG_SECRET", TELEGRAM_SECRET),
+    ];
+    let server = Server::with_agent_and_secrets("desk", &agent.to_string(), &secrets);
+    let update = json!({"update_id": 1, "message": {"message_id": 5, "date": 1, "text": "hi",
+        "chat": {"id": 42, "type": "private"}, "from": {"id": 42, "first_name": "Ada"}}})
+    .to_string();
+    let path = format!("{HOST}/agents/desk/transports/tg");
+    let headers = [("x-telegram-bot-api-secret-token", TELEGRAM_SECRET)];
+    for status in ["accepted", "duplicate"] {
+        let answer = ok(&server.request_signed(&path, &headers, &update));
+        assert_eq!(answer["messages"][0]["status"], status);
+    }
+    let sent = |outside: &Outside| outside.posted("/sendMessage");
+    server.eventually("all parts", || {
+        let texts = sent(&outside)
+            .into_iter()
+            .map(|body| body["text"].as_str().unwrap().to_owned());
+        texts.collect::<String>().trim() == words.trim()
+    });
+    settle(&server, 0);
+    assert_eq!(sent(&outside).len(), 3, "nothing was sent twice");
+    let reported = events(&server, "response:sent");
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(
+        reported[0]["payload"]["providerMessageId"], "42:1",
+        "that of the first part"
+    );
+    let unsigned = server.request_signed(&path, &[], &update);
+    assert!(unsigned.starts_with("HTTP/1.1 403"), "{unsigned}");
+    let ready = ok(&server.get(&format!("{HOST}/transports/desk.tg/auth")));
+    assert_eq!(
+        (&ready["status"], &ready["pairing"]),
+        (&json!("ready"), &json!("none"))
+    );
+    let unknown = server.get(&format!("{HOST}/transports/desk.pigeon/auth"));
+    assert!(unknown.starts_with("HTTP/1.1 404"), "{unknown}");
+}
+
+/// Z-240: what comes after the reply window is not sent, or is sent as a template, and both are recorded.
+#[test]
+fn a_text_that_is_too_late_is_not_sent() {
+    for (templates, status, text) in [
+        (json!({}), "window_closed", None),
+        (json!({"any": {"name": "news"}}), "sent", Some("news")),
+    ] {
+        let agent = json!({
+            "prompt": "You run a desk.",
+            "model": {"provider": "scripted", "script": {"answers": [], "otherwise": {"text": "Hello."}}},
+            "transports": {"loopback": {"replyWindowSeconds": 60, "templates": templates}},
+        });
+        let server = Server::with_agent_and_secrets("desk", &agent.to_string(), &[]);
+        let paused = json!({"paused": true}).to_string();
+        let faults = format!("{HOST}/test/transport");
+        ok(&server.post(&faults, &[], &paused));
+        let path = format!("{HOST}/agents/desk/inbound?wait=true");
+        let message = json!({"messageId": "m1", "from": "u1", "body": "hi"}).to_string();
+        ok(&server.post(&path, &[], &message));
+        settle(&server, 120);
+        ok(&server.post(&faults, &[], &json!({"paused": false}).to_string()));
+        settle(&server, 1);
+        let sessions = ok(&server.get(&format!("{HOST}/sessions")));
+        let session = sessions["sessions"][0]["id"].as_str().unwrap();
+        let outbox = ok(&server.get(&format!("{HOST}/sessions/{session}/outbox")));
+        assert!(
+            outbox
+                .to_string()
+                .contains(&format!("\"status\":\"{status}\"")),
+            "{outbox}"
+        );
+        let told = ok(&server.get(&format!("{HOST}/test/outbound?to=u1")));
+        match text {
+            Some(text) => {
+                assert!(told.to_string().contains(text), "{told}");
+                assert_eq!(
+                    events(&server, "response:sent")[0]["payload"]["template"],
+                    text
+                );
+            }
+            None => {
+                assert!(!told.to_string().contains("Hello"), "{told}");
+                let failed = events(&server, "response:failed");
+                assert_eq!(failed[0]["payload"]["reason"], "window_closed");
+            }
+        }
+    }
+}
