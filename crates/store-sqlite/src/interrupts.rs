@@ -2,6 +2,7 @@
 //! `inbox`, so that the cost of a page does not depend on the number of open questions.
 
 use crate::SqliteStore;
+use crate::cursor_position::{cursor_position, position_query};
 use crate::inbox;
 use async_trait::async_trait;
 use rusqlite::types::ToSql;
@@ -137,17 +138,10 @@ fn position(
     of: &Partition,
     interrupt: &InterruptId,
 ) -> Result<Option<RunPosition>> {
-    let workspace: Option<&str> = of.workspace.as_ref().map(AsRef::as_ref);
-    connection
-        .prepare_cached(
-            "SELECT position FROM interrupts
-             WHERE interrupt = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
-        )?
-        .query_row(
-            params![interrupt.as_str(), of.tenant.as_str(), workspace],
-            |row| Ok(RunPosition(row.get(0)?)),
-        )
-        .optional()
+    const QUERY: &str = position_query!("interrupts", "interrupt");
+    let workspace = of.workspace.as_ref();
+    let position = cursor_position(connection, QUERY, interrupt.as_str(), &of.tenant, workspace)?;
+    Ok(position.map(RunPosition))
 }
 
 /// The index is named: by stream when one is asked for, else all of a tenant. Open questions of any

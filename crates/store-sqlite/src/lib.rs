@@ -21,6 +21,7 @@ mod commit;
 mod compression;
 mod connection;
 mod copy;
+mod cursor_position;
 mod definitions;
 mod dump;
 mod escalations;

@@ -2,6 +2,7 @@
 //! of any status and of its own. `proxy_messages` says which bridge sent a message to a desk.
 
 use crate::SqliteStore;
+use crate::cursor_position::{cursor_position, position_query};
 use crate::fault;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -168,13 +169,9 @@ fn list(
     let before = match &page.after {
         None => i64::MAX,
         Some(proxy) => {
-            let mut position = connection.prepare_cached(
-                "SELECT position FROM proxies
-                 WHERE proxy_id = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
-            )?;
-            let workspace: Option<&str> = filter.workspace.as_ref().map(AsRef::as_ref);
-            let values = params![proxy.as_str(), tenant.as_str(), workspace];
-            match position.query_row(values, |row| row.get(0)).optional()? {
+            const QUERY: &str = position_query!("proxies", "proxy_id");
+            let workspace = filter.workspace.as_ref();
+            match cursor_position(connection, QUERY, proxy.as_str(), tenant, workspace)? {
                 None => return Ok(None),
                 Some(position) => position,
             }

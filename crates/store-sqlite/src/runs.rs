@@ -2,6 +2,7 @@
 //! is its stream's.
 
 use crate::SqliteStore;
+use crate::cursor_position::{cursor_position, position_query};
 use crate::events::seq;
 use crate::fault;
 use crate::statement_cache::StatementCache;
@@ -150,17 +151,10 @@ fn find(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>> {
 }
 
 fn position(connection: &Connection, of: &Partition, run: &RunId) -> Result<Option<RunPosition>> {
-    let workspace: Option<&str> = of.workspace.as_ref().map(AsRef::as_ref);
-    connection
-        .prepare_cached(
-            "SELECT position FROM runs
-             WHERE run_id = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
-        )?
-        .query_row(
-            params![run.as_str(), of.tenant.as_str(), workspace],
-            |row| Ok(RunPosition(row.get(0)?)),
-        )
-        .optional()
+    const QUERY: &str = position_query!("runs", "run_id");
+    let workspace = of.workspace.as_ref();
+    let position = cursor_position(connection, QUERY, run.as_str(), &of.tenant, workspace)?;
+    Ok(position.map(RunPosition))
 }
 
 /// The index is named rather than left to the planner, which knows nothing of how tenants are

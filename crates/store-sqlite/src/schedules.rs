@@ -3,6 +3,7 @@
 //! filter its rows.
 
 use crate::SqliteStore;
+use crate::cursor_position::{cursor_position, position_query};
 use crate::fault;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -150,13 +151,9 @@ fn list(
     let before = match &page.after {
         None => i64::MAX,
         Some(schedule) => {
-            let mut position = connection.prepare_cached(
-                "SELECT position FROM schedules
-                 WHERE schedule_id = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
-            )?;
-            let workspace: Option<&str> = filter.workspace.as_ref().map(AsRef::as_ref);
-            let values = params![schedule.as_str(), tenant.as_str(), workspace];
-            match position.query_row(values, |row| row.get(0)).optional()? {
+            const QUERY: &str = position_query!("schedules", "schedule_id");
+            let workspace = filter.workspace.as_ref();
+            match cursor_position(connection, QUERY, schedule.as_str(), tenant, workspace)? {
                 None => return Ok(None),
                 Some(position) => position,
             }

@@ -3,6 +3,7 @@
 //! filter. It changes only when a session starts or ends.
 
 use crate::SqliteStore;
+use crate::cursor_position::{cursor_position, position_query};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use tandem_record::{AgentId, ChatUserId, SessionId, TenantId, Timestamp};
@@ -192,13 +193,9 @@ fn list(
     let before = match &page.after {
         None => i64::MAX,
         Some(session) => {
-            let mut position = connection.prepare_cached(
-                "SELECT position FROM sessions
-                 WHERE session_id = ?1 AND tenant = ?2 AND (?3 IS NULL OR workspace = ?3)",
-            )?;
-            let workspace: Option<&str> = filter.workspace.as_ref().map(AsRef::as_ref);
-            let values = params![session.as_str(), tenant.as_str(), workspace];
-            match position.query_row(values, |row| row.get(0)).optional()? {
+            const QUERY: &str = position_query!("sessions", "session_id");
+            let workspace = filter.workspace.as_ref();
+            match cursor_position(connection, QUERY, session.as_str(), tenant, workspace)? {
                 None => return Ok(None),
                 Some(position) => position,
             }
