@@ -36,6 +36,8 @@ impl Log for FailingStore {
             }
             InjectedFault::SlowBefore(ms) => {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
+                // A process that was paused or ended meanwhile writes later or never.
+                self.faults.reach().await?;
                 self.apply(commit).await
             }
             InjectedFault::SlowAfter(ms) => {

@@ -15,7 +15,7 @@ mod processes;
 
 use super::processes::StoreKind;
 use super::{EPOCH, OpenStore, SimulationStats, paused_tokio};
-use crate::failing::InjectedFault;
+use crate::failing::{Faults, InjectedFault};
 use crate::ids::SimIds;
 use outside::Outside;
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ struct Conversations {
     processes: Mutex<Vec<Process>>,
     /// Those that have ended too.
     started: Mutex<Vec<Runtime>>,
-    crashed: tokio::sync::mpsc::UnboundedSender<usize>,
+    crashed: tokio::sync::mpsc::UnboundedSender<Arc<Faults>>,
     shares_store: bool,
     clock_difference_ms: u64,
     /// Faults of a thousand commits, per kind.
@@ -146,8 +146,8 @@ fn simulate(
         });
         let clock = Arc::clone(&sim);
         let run = async {
-            for slot in 0..count {
-                let process = sim.start_process(slot, &mut rng).await;
+            for _ in 0..count {
+                let process = sim.start_process(&mut rng).await;
                 sim.processes.lock().push(process);
             }
             sim.run(plan, crashes, &mut rng).await
@@ -167,7 +167,7 @@ impl Conversations {
     async fn run(
         self: &Arc<Self>,
         plan: processes::Plan,
-        crashes: tokio::sync::mpsc::UnboundedReceiver<usize>,
+        crashes: tokio::sync::mpsc::UnboundedReceiver<Arc<Faults>>,
         rng: &mut SmallRng,
     ) -> Result<SimulationStats, String> {
         self.register_workflows().await?;

@@ -84,12 +84,8 @@ impl Conversations {
         faults
     }
 
-    /// Starts the process of a slot. When a fault ends it, the slot's number is reported.
-    pub(super) async fn start_process(
-        self: &Arc<Self>,
-        slot: usize,
-        rng: &mut SmallRng,
-    ) -> Process {
+    /// Starts a process. When a fault ends it, its faults are reported.
+    pub(super) async fn start_process(self: &Arc<Self>, rng: &mut SmallRng) -> Process {
         let (runtime, faults) = loop {
             let faults = Arc::new(self.faults(rng));
             let config = self.config(&faults, rng);
@@ -110,7 +106,7 @@ impl Conversations {
             watched.crashed().await;
             watched.set_connection(StoreConnection::Crashed);
             // Nobody waits for it any more when the faults have ended.
-            let _ = crashed.send(slot);
+            let _ = crashed.send(watched);
         }));
         Process { runtime, faults }
     }
@@ -178,7 +174,7 @@ impl Conversations {
     pub(super) async fn disturb(
         self: &Arc<Self>,
         plan: Plan,
-        mut crashes: UnboundedReceiver<usize>,
+        mut crashes: UnboundedReceiver<Arc<Faults>>,
         rng: &mut SmallRng,
     ) {
         let end = Instant::now() + Duration::from_secs(plan.seconds);
@@ -186,8 +182,8 @@ impl Conversations {
             let pause = Duration::from_millis(rng.random_range(200..8_000));
             tokio::select! {
                 biased;
-                Some(slot) = crashes.recv() => {
-                    self.replace(slot, rng).await;
+                Some(crashed) = crashes.recv() => {
+                    self.replace(&crashed, rng).await;
                     continue;
                 }
                 () = tokio::time::sleep_until(end) => break,
@@ -202,7 +198,7 @@ impl Conversations {
             match rng.random_range(0..8) {
                 0 if plan.crashes => {
                     faults.set_connection(StoreConnection::Crashed);
-                    self.replace(slot, rng).await;
+                    self.replace(&faults, rng).await;
                 }
                 1 if plan.pauses => {
                     self.pauses.fetch_add(1, Ordering::Relaxed);
@@ -228,20 +224,30 @@ impl Conversations {
             }
         }
         // Processes that ended just now.
-        while let Ok(slot) = crashes.try_recv() {
-            self.replace(slot, rng).await;
+        while let Ok(crashed) = crashes.try_recv() {
+            self.replace(&crashed, rng).await;
         }
         self.end_faults();
         // A crash may have been on its way.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        while let Ok(slot) = crashes.try_recv() {
-            self.replace(slot, rng).await;
+        while let Ok(crashed) = crashes.try_recv() {
+            self.replace(&crashed, rng).await;
         }
     }
 
-    async fn replace(self: &Arc<Self>, slot: usize, rng: &mut SmallRng) {
+    /// Starts another process in place of the one with these faults. Its crash may be reported after it was
+    /// replaced for another reason; the report is not about the process that took its place.
+    async fn replace(self: &Arc<Self>, crashed: &Arc<Faults>, rng: &mut SmallRng) {
+        let slot = self
+            .processes
+            .lock()
+            .iter()
+            .position(|process| Arc::ptr_eq(&process.faults, crashed));
+        let Some(slot) = slot else {
+            return;
+        };
         self.crashes.fetch_add(1, Ordering::Relaxed);
-        let process = self.start_process(slot, rng).await;
+        let process = self.start_process(rng).await;
         self.processes.lock()[slot] = process;
     }
 
