@@ -105,9 +105,13 @@ pub(crate) fn request(method: &str, path: &str, accept: &str, body: &str) -> Vec
 }
 
 pub(crate) fn request_as(key: &str, method: &str, path: &str, accept: &str, body: &str) -> Vec<u8> {
+    let credentials = format!("Authorization: Bearer {key}");
+    assemble(&credentials, method, path, accept, body)
+}
+
+fn assemble(credentials: &str, method: &str, path: &str, accept: &str, body: &str) -> Vec<u8> {
     let mut text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n\
-         Accept: {accept}\r\n"
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{credentials}\r\nAccept: {accept}\r\n"
     );
     if !body.is_empty() {
         text += &format!(
@@ -118,6 +122,12 @@ pub(crate) fn request_as(key: &str, method: &str, path: &str, accept: &str, body
     text += "\r\n";
     text += body;
     text.into_bytes()
+}
+
+/// A request of an admin, who is known by a token beside the key.
+pub(crate) fn admin_request(token: &str, method: &str, path: &str, body: &str) -> Vec<u8> {
+    let credentials = format!("Authorization: Bearer {KEY}\r\nX-Admin-Token: {token}");
+    assemble(&credentials, method, path, "application/json", body)
 }
 
 pub(crate) fn get(path: &str) -> Vec<u8> {

@@ -5,7 +5,7 @@
 //! that only replies. The client runs on one thread and shares the cores with the server.
 //!
 //! `cargo xtask bench [--quick] [--only runs] [--only past] [--only neighbour] [--only cost]
-//! [--only conversations] [--fsync-ms N]`
+//! [--only conversations] [--only desk] [--fsync-ms N]`
 
 #![allow(clippy::print_stdout)]
 
@@ -78,13 +78,21 @@ async fn measure(options: &Options) -> Result<(), Failure> {
         report.print();
         return Ok(());
     }
-    if options.only == Some(Only::Conversations) {
+    if matches!(options.only, Some(Only::Conversations | Only::Desk)) {
         let directory = options.directory()?;
         let server = Server::start(&options.binary, directory.path()).await?;
         let (_, commits, _) = noop_runs(&server, options).await?;
         server.stop().await?;
-        let measured = scenario::conversations::measure(options).await?;
-        report_conversations(&mut report, &measured, &commits);
+        match options.only {
+            Some(Only::Desk) => {
+                let desk = scenario::desk::measure(options).await?;
+                desk.report(&mut report, &commits);
+            }
+            _ => {
+                let measured = scenario::conversations::measure(options).await?;
+                report_conversations(&mut report, &measured, &commits);
+            }
+        }
         report.print();
         return Ok(());
     }

@@ -35,6 +35,8 @@ pub(crate) enum Only {
     Cost,
     /// Conversations with flows.
     Conversations,
+    /// People who take conversations over, campaigns and schedules.
+    Desk,
 }
 
 impl Options {
@@ -52,8 +54,11 @@ impl Options {
                     Some("neighbour") => only = Some(Only::Neighbour),
                     Some("cost") => only = Some(Only::Cost),
                     Some("conversations") => only = Some(Only::Conversations),
+                    Some("desk") => only = Some(Only::Desk),
                     _ => {
-                        return Err("--only runs, past, neighbour, cost or conversations".into());
+                        return Err(
+                            "--only runs, past, neighbour, cost, conversations or desk".into()
+                        );
                     }
                 },
                 "--binary" => binary = rest.next().ok_or("--binary PATH")?.into(),

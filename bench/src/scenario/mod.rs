@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod conversations;
 pub(crate) mod cost;
+pub(crate) mod desk;
 pub(crate) mod neighbour;
 pub(crate) mod past;
 pub(crate) mod people;

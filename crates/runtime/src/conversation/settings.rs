@@ -11,7 +11,7 @@ use tandem_engine::flow_run::FlowRun;
 use tandem_engine::schedule::Schedule;
 
 /// Cached machines of each kind, and their memory.
-const CACHED: usize = 2_048;
+const CACHED: usize = 1_024;
 const CACHED_BYTES: usize = 64 * 1024 * 1024;
 
 /// What sessions use.
