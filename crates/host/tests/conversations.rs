@@ -258,3 +258,34 @@ fn commands_of_admins_are_not_rate_limited() {
         assert_eq!(status(from, text), expected, "{from}: {text}");
     }
 }
+
+/// What an admin did without a session is an event of the agent. Many of them at once are all recorded.
+#[test]
+fn calls_of_admins_at_the_same_time_are_all_recorded() {
+    let agent = r#"{
+      "prompt": "You run a desk.",
+      "model": {"provider": "scripted", "script": {"answers": [], "otherwise": {"text": "Hello."}}},
+      "adminAuth": {"builtin": "keys", "roles": {"planner": ["flow.manage"], "auditor": ["audit.view"]}}
+    }"#;
+    const THREADS: usize = 16;
+    const CALLS: usize = 12;
+    let server = Server::with_agent("desk", "agent.json", agent);
+    let body = json!({"agentId": "desk", "flowId": "none", "trigger": {"type": "once", "runAt": "2100-01-01T00:00:00Z"},
+        "target": {"kind": "user", "userExternalId": "u1"}})
+    .to_string();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..CALLS {
+                    let denied = server.post("/v1/host/tandem/schedules", &[], &body);
+                    assert_eq!(status(&denied), "403", "{denied}");
+                }
+            });
+        }
+    });
+    let path = "/v1/host/tandem/agents/desk/events?after=-1";
+    let listed = ok(&server.request_as(KEY, "GET", path, ""));
+    let denials = listed["events"].as_array().expect("events").iter();
+    let denials = denials.filter(|event| event["payload"]["action"] == "schedule.manage");
+    assert_eq!(denials.count(), THREADS * CALLS);
+}

@@ -4,7 +4,7 @@ use crate::bell::Bell;
 use crate::cache_epochs::CacheEpoch;
 use crate::clock::Clock;
 use crate::config::RuntimeConfig;
-use crate::conversation::AnswerPieces;
+use crate::conversation::{AgentLogs, AnswerPieces};
 use crate::crash::CrashPoints;
 use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
@@ -50,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) large_forks: Offload,
     pub(crate) bell: Bell,
     pub(crate) pieces: Arc<AnswerPieces>,
+    pub(crate) agent_logs: AgentLogs,
     pub(crate) ended: broadcast::Sender<RunId>,
     pub(crate) metrics: Metrics,
     pub(crate) crash: CrashPoints,
@@ -99,6 +100,7 @@ impl Runtime {
                 large_forks: Offload::with_slots(1),
                 bell: Bell::default(),
                 pieces: Arc::default(),
+                agent_logs: AgentLogs::default(),
                 ended: broadcast::Sender::new(ENDED_RUNS_BUFFERED),
                 metrics: Metrics::default(),
                 readiness: Readiness::default(),

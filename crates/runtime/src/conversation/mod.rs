@@ -56,6 +56,7 @@ pub use agent_host::{
     AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, OutgoingMessage,
     RebuildError, SendError, TakenMessage,
 };
+pub(crate) use agent_journal::AgentLogs;
 pub use answer_pieces::{AnswerPiece, AnswerPieces, AnswerReader};
 pub use bridges::{DeskMessage, DeskQuery, ReceivedInput};
 pub use compared_answers::{AgentAnswer, ComparedAnswer, MAX_COMPARED};
