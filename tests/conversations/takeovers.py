@@ -213,19 +213,19 @@ def schedules_and_people(server, chat, check):
     all_runs = run_of(server, campaign)
     canceled = ("canceled_hitl", "hitl_active")
     held = [name for name in states if name != "free"]
-    check("Z-166 (half: a confirmation, an escalation, a bridge and a takeover cancel the run of their user, and nothing of them changes)",
+    check("Z-166 (half: each of the four states): a confirmation, an escalation, a bridge and a takeover cancel the run of their user, and stay as they are",
           ({name: (run["outcome"], run.get("reason")) for name, run in runs.items()}, {name: one.paused_on for name, one in states.items()},
            [one.mode for one in states.values()]),
           ({**dict.fromkeys(held, canceled), "free": ("success", None)}, before,
            ["pending_confirm", "pending_admin_resolution", "proxy", "live_takeover", None]))
-    check("Z-166 (half: for a segment it is judged for each recipient)",
+    check("Z-166 (half: segments): for a segment it is judged for each recipient",
           (recipients(server, all_runs), all_runs["outcome"], all_runs.get("partial"), all_runs["counts"]),
           ({one.user: canceled if name in held else ("success", None) for name, one in states.items()}, "success", True,
            {"success": 1, "skipped": 0, "failed": 0, "canceledHitl": 4}))
     told = agent_events(server, "people", "schedule:run_canceled_hitl")
     of_users = sorted(e["payload"]["scheduleId"] for e in told if e["payload"]["targetKind"] == "user")
     of_segment = sorted(e["payload"].get("recipientUserExternalId", "") for e in told if e["payload"]["targetKind"] == "segment")
-    check("Z-166 (half: the event schedule:run_canceled_hitl for each run and each recipient)",
+    check("Z-166 (half: the event): schedule:run_canceled_hitl is emitted for each run and each recipient",
           (of_users, of_segment, {e["payload"]["outcome"] for e in told}, {e["payload"]["reason"] for e in told}),
           (sorted(made[name].json["id"] for name in held), sorted(states[name].user for name in held), {"canceled_hitl"}, {"hitl_active"}))
     states["confirming"].say("yes")
@@ -237,7 +237,7 @@ def schedules_and_people(server, chat, check):
     server.clock(600)
     later = schedule(server, "people", "tick", states["taken"].user)
     server.clock(61)
-    check("Z-166 (half: a cancelled run is not made up for when the person is done, and a later one takes place)",
+    check("Z-166 (half: no replay): a cancelled run is not made up for when the person is done, and a later one takes place",
           ([one.delivered().count("tick") for one in states.values()], run_of(server, later)["outcome"],
            [run_of(server, one)["outcome"] for one in made.values()]),
           ([0, 0, 0, 1, 2], "success", ["canceled_hitl"] * 4 + ["success"]))
@@ -263,12 +263,12 @@ def schedule_events(server, chat, check):
     def of(made):
         return [e["type"].removeprefix("schedule:") for e in events if e["payload"].get("scheduleId") == made.json["id"]]
     begun = ["created", "triggered", "run_started"]
-    check("Z-182 (half: the names of all events of schedules for a user, from the making to the end)",
+    check("Z-182 (half: names for a user): a schedule of a user is told by these events from its making to its end",
           (answers, of(changed), of(good), of(broken), of(held), of(nobody)),
           ([200, 200], ["created", "updated", "canceled"], [*begun, "turn_started", "run_completed"], [*begun, "turn_started", "run_failed"],
            [*begun, "turn_started", "run_canceled_hitl"], [*begun, "turn_started", "skipped"]))
     of_all = of(all_of_them)
-    check("Z-182 (half: the names of all events of campaigns)",
+    check("Z-182 (half: names for a segment): a campaign is told by these events, each recipient by their own",
           (of_all[:4], sorted(of_all[4:-1]), of_all[-1]),
           ([*begun, "campaign_resolved"], ["recipient_run_completed", "recipient_run_failed", *["recipient_run_started"] * 3, "run_canceled_hitl"],
            "run_completed"))
@@ -282,7 +282,7 @@ def schedule_events(server, chat, check):
     always = {"scheduleId", "flowId", "targetKind", "source", "scheduledFor", "attempt"}
     final = [e["payload"] for e in of_runs if e["type"].endswith(("_completed", "_failed", "canceled_hitl", "skipped"))]
     begun = [e["payload"] for e in of_runs if e["type"].endswith("recipient_run_started")]
-    check("Z-182 (half: the payload of each of them)",
+    check("Z-182 (half: the payload): each of them says schedule, flow, target, time, attempt, and how and why it ended",
           ([(e["type"], always - e["payload"].keys()) for e in of_runs if always - e["payload"].keys()],
            [p for p in final if "outcome" not in p or (p["outcome"] != "success" and not p.get("reason"))],
            {p["userExternalId"] for p in final if p["targetKind"] == "user"}, {p["recipientUserExternalId"] for p in begun},
@@ -296,7 +296,7 @@ def schedule_events(server, chat, check):
     run = run_of(server, made)
     begun = [e["payload"] for e in one.events("runtime:inbound:received") if e["payload"].get("trigger") == "scheduled"]
     wanted = f"schedule:{made.json['id']}:{run['scheduledFor']}:{one.user}"
-    check("Z-163 (half: the dedup id is `schedule:{scheduleId}:{scheduledFor, UTC ISO}:{userExternalId}`)",
+    check("Z-163 (half: the form of the dedup id): it is made of the schedule, the time in UTC and the user",
           ([p["messageIds"] for p in begun], run["scheduledFor"].endswith("Z")), ([[wanted]], True))
 
 
@@ -332,14 +332,14 @@ def schedule_targets(server, chat, check):
     statuses = [[server.admin(*one, who=who).status for one in tries] for who in ("vic", None)]
     denied = [(e["payload"]["action"], e["payload"]["reason"]) for e in agent_events(server, "plans", "admin.authz.denied")]
     allowed = [schedule(server, "plans", "tick", target, seconds=7200).status for target in (user, everybody())]
-    check("Z-177 (half: the control plane is denied to everybody without `schedule.manage`, for users and segments, and manages both with it)",
+    check("Z-177 (half: the control plane): it is denied to everybody without `schedule.manage`, for users and segments, and manages both with it",
           (statuses, server.ok("GET", path) == before, len(server.ok("GET", "/schedules?agentId=plans&limit=100")["schedules"]) - count, denied, allowed),
           ([[403] * 6, [401] * 6], True, 2, [("schedule.manage", "forbidden")] * 6 + [("schedule.manage", "no_actor")] * 6, [201, 201]))
     args = {"flowId": "tick", "trigger": {"type": "once", "runAt": "2099-01-01T00:00:00Z"}}
     one = chat("plans")
     [own] = one.start("calling", {"tool": "createCurrentUserSchedule", "args": args})
     record = server.ok("GET", f"/schedules/{json.loads(own)['id']}")
-    check("Z-177 (half: the tools manage schedules of the user of their session only)",
+    check("Z-177 (half: the tools): they make schedules of the user of their session, and of nobody else",
           (record["targetKind"], record["targetUserExternalId"], record["createdBy"]["plane"]), ("user", one.user, "tool"))
 
 
@@ -366,11 +366,11 @@ def campaigns(server, chat, check):
     for message in server.ok("GET", "/test/outbound")["messages"]:
         if message["text"] == "tick":
             got[message["to"]] = got.get(message["to"], 0) + 1
-    check("Z-172 (half: of 300 recipients those behind a broken transport and those whose flow fails hold up and invalidate nobody)",
+    check("Z-172 (half: a failing recipient): of 300 recipients those behind a broken transport and those whose flow fails hold up and invalidate nobody",
           (answers, run["expandedRecipients"], run["counts"], run["outcome"], run["partial"], got == dict.fromkeys(fine, 1), took < 60),
           ({200}, 300, {"success": 290, "skipped": 0, "failed": 10, "canceledHitl": 0}, "success", True, True, True))
     each = recipients(server, run)
-    check("Z-172 (half: each recipient has an outcome of their own)",
+    check("Z-172 (half: outcomes): each recipient has an outcome of their own",
           ({user: each[user] for user in bad}, {each[user] for user in fine + lost}),
           (dict.fromkeys(bad, ("failed", "exception")), {("success", None)}))
     for _ in range(9):
@@ -378,7 +378,7 @@ def campaigns(server, chat, check):
     [session] = server.ok("GET", f"/sessions?userExternalId={lost[0]}")["sessions"]
     texts = server.ok("GET", f"/sessions/{session['id']}/outbox")["outbox"]
     failed = [e["sessionId"] for e in agent_events(server, "many", "response:failed") if e["payload"].get("stage") == "send"]
-    check("Z-199 (half: texts for a broken transport fail alone, after their attempts)",
+    check("Z-199 (half: a broken transport): its texts fail alone, after their attempts",
           ([(t["text"], t["status"]) for t in texts], len(set(failed))), ([("model speaks", "failed"), ("tick", "failed")], 100))
 
 
