@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 
-from desk import API, KEY, Outside, admin_auth, at_once, eventually, flow, in_order, json, main, script, source, token
+from desk import API, KEY, Outside, admin_auth, at_once, eventually, flow, in_order, json, main, noting, script, source, token
 
 FLOWS = [
     flow("asking", "const x = yield { type: 'ask', key: 'x', text: 'x?' };\nyield { type: 'say', text: 'x=' + x };"),
@@ -59,11 +59,33 @@ SHOP = f"{{ loopback: {{}}, shop: {{ kind: 'webhook', url: '{BROKEN.url}', secre
 os.environ["SHOP_SECRET"] = SECRET
 
 
+# A tool that answers when it is released.
+RELEASED = threading.Event()
+SLOW = Outside(lambda path, body: RELEASED.wait(20) and (200, {"found": 1}))
+RESUMING = flow("resuming", """
+  yield { type: 'interrupt.wait', waitFor: 'timeout', timeoutSeconds: 600 };
+  yield { type: 'tool', name: 'pay', args: {} };
+  yield { type: 'say', text: 'awake' };""")
+ACKED = flow("acked", """
+  yield { type: 'say', text: 'one' };
+  await ctx.resources.transport.sendText(ctx.replyTarget, 'beside');
+  yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'decide' };
+  yield { type: 'interrupt.wait', waitFor: 'admin_resolution' };""")
+ACKS = "asyncPendingPolicy: { behavior: 'ack', ackText: 'Wait.' }, escalationDefaults: { autoAckText: 'asking' }"
+
+
 def planned(**more):
     return source(*SCHEDULED, adminAuth=AUTH, hitl=f"{{ {TARGETS} }}", scheduler="{ tools: true, maxConcurrentRuns: 50 }", **more)
 
 
 AGENTS = {"desk": source(*FLOWS, *SCHEDULED, adminAuth=AUTH, tools=TOOLS, model=MODEL, hitl=f"{{ {TARGETS} }}"),
+          "held": source(RESUMING, ACKED, adminAuth=AUTH, tools=TOOLS, model=MODEL, hitl=f"{{ {ACKS} }}", beforeResponse=noting("response"),
+                         commands="{ note: { description: 'Notes', handler: async () => 'noted' } }"),
+          "relayed": source(RESUMING, adminAuth=AUTH, beforeLLM=noting("before", "if (input.text === 'start resuming') return { action: 'route_flow', flowId: 'resuming' };"),
+                            hitl="{ takeover: { adapter: 'staff' }, targets: { staff: { transport: 'loopback', address: 'staff' } } }",
+                            tools=f"[{{ name: 'find', kind: 'http', url: '{SLOW.url}/find' }}]", toolTimeoutMs="30000", model=script(
+                                {"when": {"contains": "look", "afterTool": "find"}, "text": "found it", "times": 0},
+                                {"when": {"contains": "look"}, "toolCalls": [{"name": "find", "args": {}}], "times": 0})),
           "people": planned(), "plans": planned(), "many": planned(transports=SHOP), "web": planned(transports="{ web: {} }")}
 
 
@@ -98,6 +120,92 @@ def crashes(server, chat, check):
     check("Z-93 (half: before its commit): a handback that was not committed did not happen", one.mode, "live_takeover")
     check("Z-93 (half: after it): given again, the agent speaks", (hand_back(one, note="all well").status < 300, one.say("and now?")),
           (True, ["model speaks"]))
+
+
+def crashes_meanwhile(server, chat, check):
+    """The process dies while a person types, while the user does, and while the conversation goes back."""
+    got, wanted = {}, {}
+    for point in ("before_commit", "after_commit", "before_send", "after_send"):
+        one = chat("held")
+        one.start("resuming")
+        take(one)
+        server.crash(point, lambda: write(one, "typed", f"{one.user}-1"))
+        again = [write(one, "typed", f"{one.user}-1").status for _ in range(2)]
+        got["a person's text", point] = again, one.mode, one.delivered(), [m["text"] for m in one.messages() if m.get("author")]
+        wanted["a person's text", point] = [200, 200], "live_takeover", ["typed"], ["typed"]
+    for point in ("after_claim", "before_commit", "after_commit", "before_send", "after_send"):
+        one, text = chat("relayed"), f"hurry at {point}"
+        one.start("resuming")
+        take(one)
+        server.crash(point, lambda: one.send(text, f"{one.user}-1"))
+        one.send(text, f"{one.user}-1")
+        again = one.send(text, f"{one.user}-1")["status"]
+        server.clock()
+        told = [m["text"] for m in server.ok("GET", "/test/outbound?to=staff")["messages"] if m["text"].endswith(text)]
+        got["a user's text", point] = again, len(told), one.paused_on, one.model_calls(), one.noted("before")[1:], one.delivered()
+        wanted["a user's text", point] = "duplicate", 1, "timeout", [], [], []
+    for point in ("before_commit", "after_commit", "before_send", "after_send", "after_hook", "after_tool_call"):
+        one = chat("held")
+        one.start("resuming")
+        take(one)
+        write(one, "typed", f"{one.user}-1")
+        server.clock(700)
+        server.crash(point, lambda: hand_back(one, note="calm"))
+        again = hand_back(one, note="calm").status
+        server.clock()
+        ends = one.payloads("hitl.live_takeover.ended")
+        got["the handback", point] = (again in (200, 409), one.mode, one.flow, one.delivered(), len({c["idempotencyKey"] for c in one.tool_calls("pay")}),
+                                      [p["reason"] for p in ends], len(one.payloads("hitl.interrupt.resumed")), [n["input"]["candidate"]["text"] for n in one.noted("response")])
+        wanted["the handback", point] = True, None, None, ["typed", "awake"], 1, ["handback"], 1, ["awake"]
+    check("Z-226 (half: during a takeover), Z-21 (half: during a takeover): killed at every point nothing a person, the user or the flow wrote is lost or doubled",
+          {key: found == wanted[key] or found for key, found in got.items()}, dict.fromkeys(wanted, True))
+    slow = chat("relayed")
+    turn = threading.Thread(target=lambda: slow.post("look it up", f"{slow.user}-1"))
+    turn.start()
+    eventually(lambda: SLOW.requests, what="the tool is called")
+    slow.session_id = server.ok("GET", f"/sessions?userExternalId={slow.user}")["sessions"][0]["id"]
+    took, typed = take(slow).status, write(slow, "I look myself.", f"{slow.user}-2").status
+    server.ok("POST", "/test/crash", {"point": "after_tool_call"})
+    RELEASED.set()
+    server.process.wait(20)
+    turn.join()
+    server.start()
+    texts = slow.delivered()
+    check("Z-91 (half: an answer over a crash): the tool of a turn answers while the process dies and a person types: their text is sent, the answer is not",
+          (took, typed, texts, len({headers["idempotency-key"] for _, headers, _ in SLOW.requests}), slow.mode), (200, 200, ["I look myself."], 1, "live_takeover"))
+
+
+def suppressed(server, chat, check):
+    """Texts that wait in the outbox when a person takes over, and what the agent would say from then on."""
+    one = chat("held")
+    one.say("hello")
+    server.ok("POST", "/test/transport", {"paused": True})
+    one.start("acked")
+    one.say("any news?")
+    one.say("/note me")
+    before = [(t["text"], t["origin"], t["status"]) for t in one.get("/outbox")["outbox"]]
+    take(one)
+    write(one, "Ana here.", f"{one.user}-1")
+    server.ok("POST", "/test/transport", {"paused": False})
+    server.clock(60)
+    after = [(t["text"], t["origin"], t["status"], t.get("reason")) for t in one.get("/outbox")["outbox"]]
+    reasons = [p["reason"] for p in one.payloads("response:suppressed")]
+    check("Z-91 (half: texts in the outbox): texts of flows, side messages and acknowledgements that wait are suppressed and never sent; a person's text and the answer of a command are",
+          (before, after, one.delivered(), set(reasons)),
+          ([("model speaks", "classic", "sent"), ("one", "say", "pending"), ("beside", "side", "pending"), ("asking", "ack", "pending"),
+            ("Wait.", "ack", "pending"), ("noted", "command", "pending")],
+           [("model speaks", "classic", "sent", None), ("one", "say", "suppressed", "live_takeover"), ("beside", "side", "suppressed", "live_takeover"),
+            ("asking", "ack", "suppressed", "live_takeover"), ("Wait.", "ack", "suppressed", "live_takeover"), ("noted", "command", "sent", None),
+            ("Ana here.", "human", "sent", None)], ["model speaks", "noted", "Ana here."], {"live_takeover"}))
+    quiet = chat("held")
+    quiet.say("hello")
+    take(quiet)
+    texts = quiet.say("any news?"), quiet.say("start acked")
+    made = schedule(server, "held", "resuming", quiet.user)
+    server.clock(61)
+    check("Z-91 (half: acknowledgements and scheduled turns): during a takeover no message is acknowledged, and a scheduled turn is cancelled",
+          (texts, quiet.payloads("hitl.pending.message"), quiet.delivered(), run_of(server, made)["outcome"], quiet.flow),
+          (([], []), [], ["model speaks"], "canceled_hitl", None))
 
 
 def races(server, chat, check):
@@ -383,4 +491,4 @@ def campaigns(server, chat, check):
 
 
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [crashes, races, compared, schedules_and_people, schedule_events, schedule_targets, campaigns])
+    main(__doc__, AGENTS, [crashes, crashes_meanwhile, suppressed, races, compared, schedules_and_people, schedule_events, schedule_targets, campaigns])
