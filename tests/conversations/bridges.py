@@ -452,6 +452,28 @@ def one_input(server, chat, check):
           [(body["to"], body["relayed"]) for body in sent], [("crm-desk", True)])
 
 
+def one_address(server, chat, check):
+    """A desk that several conversations write to."""
+    ann, bob = chat("busy"), chat("busy")
+    begin(ann), begin(bob)
+    desk = Desk(server, "busy")
+    before = len(desk.texts())
+    server.ok("POST", "/test/transport", {"failNext": 3})
+    for one, text in ((ann, "first"), (bob, "second"), (ann, "third"), (bob, "fourth")):
+        one.say(text)
+    for _ in range(4):
+        server.clock(60)
+    texts = [text.split("] ")[1] for text in desk.texts()[before:]]
+    [first, third], [second, _] = ([o for o in one.get("/outbox")["outbox"] if o["to"] == "finance-desk"] for one in (ann, bob))
+    turn = ann.events("hitl.proxy.forwarded")[0]["turnId"]
+    shown = {**first, "at": bool(first["at"]), "key": bool(first["key"]), "providerMessageId": bool(first["providerMessageId"])}
+    check("Z-197 (half: an address of several sessions, and what is shown of an intent): texts to one desk arrive in their order, whichever conversation they are of",
+          (texts, shown, len({o["key"] for o in (first, second, third)})),
+          (["first", "second", "third", "fourth"],
+           {"key": True, "sessionId": ann.session_id, "turnId": turn, "to": "finance-desk", "transport": "loopback", "origin": "proxy", "status": "sent",
+            "text": f"[{ann.user} #{short(ann.get()['hitl']['proxyId'])}] first", "providerMessageId": True, "at": True}, 3))
+
+
 def takeovers(server, chat, check):
     one, desk = chat("desk"), Desk(server)
     proxy = begin(one, "pair")
@@ -531,4 +553,4 @@ def crashes(server, chat, check):
 
 
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [relaying, starting, filtering, desks, rights, workspaces, results, one_input, takeovers, crashes])
+    main(__doc__, AGENTS, [relaying, starting, filtering, desks, rights, workspaces, results, one_input, one_address, takeovers, crashes])

@@ -443,6 +443,11 @@ def schedule_targets(server, chat, check):
     check("Z-177 (half: the control plane): it is denied to everybody without `schedule.manage`, for users and segments, and manages both with it",
           (statuses, server.ok("GET", path) == before, len(server.ok("GET", "/schedules?agentId=plans&limit=100")["schedules"]) - count, denied, allowed),
           ([[403] * 6, [401] * 6], True, 2, [("schedule.manage", "forbidden")] * 6 + [("schedule.manage", "no_actor")] * 6, [201, 201]))
+    moved = schedule(server, "plans", "tick", ann.user)
+    server.admin("PATCH", f"/schedules/{moved.json['id']}", {"trigger": {"type": "once", "runAt": "2099-01-01T00:00:00Z"}})
+    server.clock(61)
+    early = server.ok("GET", f"/schedules/{moved.json['id']}/runs")["runs"], server.ok("GET", f"/schedules/{moved.json['id']}")["status"]
+    check("Z-171 (half: a changed schedule, in the server): what was due before the change is claimed by nobody", early, ([], "active"))
     args = {"flowId": "tick", "trigger": {"type": "once", "runAt": "2099-01-01T00:00:00Z"}}
     one = chat("plans")
     [own] = one.start("calling", {"tool": "createCurrentUserSchedule", "args": args})
