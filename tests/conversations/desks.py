@@ -149,7 +149,7 @@ def bursts(server, chat, check):
     server.clock(3)
     [call] = ann.model_calls()
     duplicates = [ann.post("again", mid=i).json["status"] for i in ids]
-    check("Z-234: messages within the window become one turn, in order; commands are not delayed; the window survives a restart",
+    check("Z-234 (half: the window): messages within the window become one turn, in order; commands are not delayed; the window survives a restart",
           (len(command), "model speaks" in early, call["messages"][-1]["content"], ann.delivered()[-1], duplicates),
           (1, False, "I want\na chair\nin red", "model speaks", ["duplicate"] * 3))
 

@@ -204,7 +204,7 @@ def timers(server, chat, check):
     server.start_with(TANDEM_TEST_CLOCK_ADVANCE="400")
     said = confirm.say("yes")
     server.clock()
-    check("Z-192: a deadline that passed while the server was down fires at the start, in order, before a new message",
+    check("Z-192 (half: deadlines of one session): a deadline that passed while the server was down fires at the start, in order, before a new message",
           (said, confirm.delivered()[2:], late.delivered(), later.delivered(), reminded.delivered()),
           (["model speaks"], ["cancelled", "model speaks"], ["awake 100"], ["awake 200"], ["Sure?", "Well?", "sure=false"]))
     ann = chat("desk")

@@ -229,7 +229,7 @@ def races(server, chat, check):
     server.clock(700)
     held = asleep.delivered()
     hand_back(asleep)
-    check("Z-89: what becomes due is held, and follows the handback", (held, asleep.delivered()), ([], ["awake"]))
+    check("Z-89 (half: a timer): what becomes due is held, and follows the handback", (held, asleep.delivered()), ([], ["awake"]))
     kinds = asleep.types()
     check("Z-89 (half: in the log): the deadline comes after the end", in_order(kinds, "hitl.live_takeover.ended", "hitl.interrupt.resumed"))
 

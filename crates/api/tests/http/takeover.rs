@@ -284,8 +284,8 @@ async fn texts_and_notes_are_bounded() {
     refused.refused(400, "validation_error");
 }
 
-/// Z-90 (half: committed while the model works, and before its answer), Z-91 (half: what was streamed of the answer is
-/// taken back, and the rest is not shown)
+/// Z-90 (half: committed while the model works, and before its answer),
+/// Z-91 (half: what was streamed of the answer is taken back, and the rest is not shown)
 #[tokio::test]
 async fn takeover_silences_an_answer_that_is_being_written() {
     let switches = Arc::<Switches>::default();

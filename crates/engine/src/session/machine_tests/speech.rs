@@ -123,7 +123,7 @@ fn spoken_answer_of_a_flow_is_its_transcript_and_other_media_its_caption() {
     assert_eq!(answers, ["on Monday", "in Rome", "a view"]);
 }
 
-/// Z-40: failed synthesis falls back to text. Z-247 (half: what was sent is recorded)
+/// Z-40 (half: a text whose speech cannot be made is sent as text), Z-247 (half: what was sent is recorded)
 #[test]
 fn speech_that_cannot_be_made_is_reported_and_its_text_is_sent() {
     let mut desk = TestSession::new(json!({"modality": "voice"}), &[]);

@@ -67,8 +67,8 @@ fn escalation_of(reply: Result<SessionReply, SessionRefusal>) -> EscalationId {
     }
 }
 
-/// Z-87 (half: messages reach the person and no model is asked), Z-32 (half: no hook sees them), Z-92 (half: author and
-/// memory), §12.4
+/// Z-87 (half: messages reach the person and no model is asked), Z-32 (half: no hook sees them),
+/// Z-92 (half: author and memory), §12.4
 #[test]
 fn person_and_user_talk_while_the_agent_is_silent() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
