@@ -315,8 +315,7 @@ def metrics(server, chat, check):
     ann.say("pay now", mid=f"{ann.user}-1")
     ann.resolve(who="vic")
     ann.resolve()
-    asked = chat("desk")
-    asked.start("confirming")
+    server.clock()
     server.ok("POST", "/test/transport", {"failNext": 8})
     lost = chat("desk")
     lost.say("hi")
@@ -324,7 +323,9 @@ def metrics(server, chat, check):
     at, target = {"type": "once", "runAt": soon.isoformat()}, {"kind": "user", "userExternalId": lost.user}
     server.admin("POST", "/schedules", {"agentId": "planned", "flowId": "sleeping", "trigger": at, "target": target})
     for _ in range(9):
-        server.clock(60)
+        server.clock(40)
+    chat("desk").start("confirming")
+    server.clock()
     after = read()
     oldest = 'tandem_chat_questions_oldest_seconds{name="confirm"}'
     moved = ('tandem_turns_total{source="classic",outcome="processed"}', 'tandem_turns_total{source="flow",outcome="processed"}',

@@ -160,17 +160,17 @@ def waits(server, chat, check):
 def deadlines(server, chat, check):
     """Deadlines of many sessions that pass while the server is down."""
     seconds = [500, 60, 320, 200, 440, 120, 380, 260, 90, 150]
-    sessions = {}
+    sessions = []
     for number in seconds:
         one = chat("desk")
         one.start("confirming", {"timeoutSeconds": number})
-        sessions[one.session_id] = one, number
+        sessions.append(one)
     server.kill()
     server.start_with(TANDEM_TEST_CLOCK_ADVANCE="600")
-    texts = [one.delivered()[1:] for one, _ in sessions.values()]
-    said = [one.say("yes") for one, _ in sessions.values()]
+    texts = [one.delivered()[1:] for one in sessions]
+    said = [one.say("yes") for one in sessions]
     check("Z-192 (half: many sessions): the deadlines of all of them that passed while the server was down fire at the start, once each, before new messages",
-          (texts, said, [len(one.events("hitl.confirm.timed_out")) for one, _ in sessions.values()]),
+          (texts, said, [len(one.events("hitl.confirm.timed_out")) for one in sessions]),
           ([["false", "confirm/timed_out/-"]] * len(seconds), [["model speaks"]] * len(seconds), [1] * len(seconds)))
 
 

@@ -467,6 +467,7 @@ def shop_message(server, user, text):
 
 def campaigns(server, chat, check):
     fine, bad, lost = ([f"{kind}-{n:03}" for n in range(count)] for kind, count in (("fine", 190), ("bad", 10), ("lost", 100)))
+    everyone = {*fine, *bad, *lost}
     for user in fine + bad:
         chat("many", user).say("hello")
     answers = {shop_message(server, user, "hello") for user in lost}
@@ -477,7 +478,7 @@ def campaigns(server, chat, check):
     took = time.monotonic() - began
     got = {}
     for message in server.ok("GET", "/test/outbound")["messages"]:
-        if message["text"] == "tick":
+        if message["text"] == "tick" and message["to"] in everyone:
             got[message["to"]] = got.get(message["to"], 0) + 1
     check("Z-172 (half: a failing recipient): of 300 recipients those behind a broken transport and those whose flow fails hold up and invalidate nobody",
           (answers, run["expandedRecipients"], run["counts"], run["outcome"], run["partial"], got == dict.fromkeys(fine, 1), took < 60),
