@@ -3,13 +3,20 @@
 
     admins.py --binary target/release/tandem
 """
-from desk import API, at_once, flow, json, main, source, token
+import hashlib
+
+from desk import API, admin_auth, at_once, flow, json, main, source, token
 
 DECIDING = flow("deciding", """
   yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'decide', metadata: { a: 1 } };
   const r = yield { type: 'interrupt.wait', waitFor: 'admin_resolution' };
   yield { type: 'tool', name: 'note', args: {} };
   yield { type: 'say', text: r.outcome + ' ' + (r.message ? 'told' : 'untold') };""")
+BRIDGED = flow("bridged", "yield { type: 'interrupt.proxy.start', target: 'finance' };\nyield { type: 'interrupt.proxy.wait' };")
+TARGETS = "targets: { finance: { transport: 'loopback', address: 'finance-desk' } }"
+# `none` is known and may nothing; `root` may manage schedules.
+WITH_NONE = {"tokens": [{"hash": "sha256:" + hashlib.sha256(token(who).encode()).hexdigest(), "actorId": who, "role": who} for who in ("none", "root")],
+             "chat": [], "roles": {"none": [], "root": ["schedule.manage"]}}
 FLOWS = [DECIDING,
          flow("detaching", "yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'later' };"),
          flow("asking", "const x = yield { type: 'ask', key: 'x', text: 'x?' };\nyield { type: 'say', text: 'x=' + x };"),
@@ -34,6 +41,7 @@ DENYING = {
 }
 AGENTS = {
     "desk": source(*FLOWS, commands="{ vip: { description: 'Marks', access: 'admin', handler: async (ctx) => 'marked' } }"),
+    "roles": source(DECIDING, BRIDGED, adminAuth=admin_auth(**WITH_NONE), hitl=f"{{ {TARGETS} }}", scheduler="{ tools: true }"),
     "renamed": source(*FLOWS, commands="{ escalations: false }"),
     "code": coded(ACTOR, "return action === 'hitl.escalation.resolve' && actor.role === 'boss' && session.userExternalId !== 'nobody';"),
     "keys": source(DECIDING, adminAuth="{ builtin: 'keys', roles: { auditor: ['audit.view'] } }"),
@@ -131,6 +139,95 @@ def every_way(server, chat, check):
           names, {"hitl.escalation.resolve"})
 
 
+# Every operation that changes a conversation or shows what admins see, with the right it needs. `None`: the key of the
+# service is enough. A new operation must be added here.
+OPERATIONS = {
+    "GET /agents": None, "GET /agents/{agentId}": None, "GET /agents/{agentId}/events": None, "GET /agents/{agentId}/ui": None,
+    "GET /agents/{agentId}/users": None, "PATCH /users/{userId}": None, "POST /agents/{agentId}/inbound": None,
+    "GET /agents/{agentId}/transports/{name}": None, "POST /agents/{agentId}/transports/{name}": None, "GET /transports/{id}/auth": None,
+    "GET /audit": "audit.view",
+    "GET /escalations": "hitl.escalation.view", "GET /escalations/{escalationId}": "hitl.escalation.view",
+    "POST /escalations/{escalationId}/assign": "hitl.escalation.resolve", "POST /escalations/{escalationId}/claim": "hitl.escalation.resolve",
+    "POST /escalations/{escalationId}/release": "hitl.escalation.resolve", "POST /escalations/{escalationId}/resolve": "hitl.escalation.resolve",
+    "GET /proxies": "hitl.proxy.view", "POST /proxies/{proxyId}/input": "hitl.proxy.input", "POST /proxies/{proxyId}/stop": "hitl.proxy.stop",
+    "GET /schedules": None, "POST /schedules": "schedule.manage", "GET /schedules/{scheduleId}": None, "PATCH /schedules/{scheduleId}": "schedule.manage",
+    "DELETE /schedules/{scheduleId}": "schedule.manage", "POST /schedules/{scheduleId}/pause": "schedule.manage",
+    "POST /schedules/{scheduleId}/resume": "schedule.manage", "GET /schedules/{scheduleId}/runs": None,
+    "GET /schedule-runs/{scheduleRunId}/recipients": None,
+    "GET /sessions": None, "GET /sessions/{sessionId}": None, "GET /sessions/{sessionId}/events": None, "GET /sessions/{sessionId}/journal": None,
+    "GET /sessions/{sessionId}/kv": None, "GET /sessions/{sessionId}/media/{mediaId}": None, "GET /sessions/{sessionId}/messages": None,
+    "GET /sessions/{sessionId}/outbox": None, "GET /sessions/{sessionId}/rebuild": None, "POST /sessions/{sessionId}/compare-answers": None,
+    "POST /sessions/{sessionId}/end": None, "POST /sessions/{sessionId}/flows": "flow.manage",
+    "DELETE /sessions/{sessionId}/flows/active": "flow.manage", "POST /sessions/{sessionId}/mode": "flow.manage",
+    "POST /runs/{runId}/divergence": "flow.manage", "POST /v1/runs/{runId}/cancel": "flow.manage", "POST /v1/runs:bulk-cancel": "flow.manage",
+    "POST /sessions/{sessionId}/resolve": "hitl.escalation.resolve", "POST /interrupts/{interruptId}:resolve": "hitl.escalation.resolve",
+    "POST /v1/runs/{runId}/interrupts/{nodeId}": "hitl.escalation.resolve",
+    "POST /sessions/{sessionId}/takeover": "hitl.takeover.start", "POST /sessions/{sessionId}/takeover/messages": "hitl.takeover.message",
+    "POST /sessions/{sessionId}/handback": "hitl.takeover.end",
+}
+
+
+def every_operation(server, chat, check):
+    """The operations of the published document, called by an admin without rights, by one nobody knows, and by nobody."""
+    described = server.get("/v1/openapi.json")["paths"]
+    every = {f"{method.upper()} {path.removeprefix(API)}": tags for path, item in described.items() for method, tags in item.items()
+             if method in ("get", "post", "put", "patch", "delete")}
+    of_conversations = {name for name, found in every.items() if "conversations" in found["tags"]}
+    check("each operation of conversations is listed with the right it needs, and each that is listed is served",
+          (sorted(of_conversations - OPERATIONS.keys()), sorted(OPERATIONS.keys() - every.keys())), ([], []))
+    ann, bridged = waiting(chat, "roles"), chat("roles")
+    bridged.start("bridged")
+    question, run = ann.question(), ann.flow["flowRunId"]
+    trigger = {"type": "cron", "expr": "0 9 * * *"}
+    wanted = {"agentId": "roles", "flowId": "deciding", "trigger": trigger, "target": {"kind": "user", "userExternalId": ann.user}}
+    made = server.admin("POST", "/schedules", wanted, "root").json["id"]
+    ids = {"escalationId": escalation_of(ann), "sessionId": ann.session_id, "proxyId": bridged.get()["hitl"]["proxyId"], "scheduleId": made,
+           "interruptId": question["interruptId"], "nodeId": question["nodeId"], "runId": run}
+    accept = {"resumeValue": {"action": "accept"}}
+    bodies = {"POST /schedules": wanted, "PATCH /schedules/{scheduleId}": {"trigger": trigger}, "POST /proxies/{proxyId}/input": {"messageId": "i", "text": "x"},
+              "POST /sessions/{sessionId}/flows": {"flowId": "deciding"}, "POST /sessions/{sessionId}/mode": {"agentMode": "off"},
+              "POST /runs/{runId}/divergence": {"action": "abort"}, "POST /v1/runs:bulk-cancel": {"runIds": [run]},
+              "POST /sessions/{sessionId}/resolve": {"approved": True}, "POST /escalations/{escalationId}/resolve": {"approved": True},
+              "POST /escalations/{escalationId}/assign": {"actorId": "vic"}, "POST /interrupts/{interruptId}:resolve": accept,
+              "POST /v1/runs/{runId}/interrupts/{nodeId}": accept, "POST /sessions/{sessionId}/takeover/messages": {"messageId": "m", "text": "x"}}
+    queries = {"GET /audit": f"?sessionId={ann.session_id}", "GET /escalations": "?agentId=roles", "GET /proxies": "?agentId=roles"}
+
+    def state():
+        seen = [{k: v for k, v in one.get().items() if k != "lastActiveAt"} for one in (ann, bridged)]
+        return seen, server.get(f"{API}/schedules/{made}"), len(server.get(f"{API}/schedules?agentId=roles")["schedules"]), ann.delivered(), bridged.delivered()
+
+    def denials():
+        found, after = [], -1
+        while True:
+            page = server.get(f"{API}/agents/roles/events?after={after}")
+            if page["lastPosition"] in (None, after):
+                return [e for e in found if e["type"] == "admin.authz.denied"]
+            found, after = found + page["events"], page["lastPosition"]
+    before, got, wanted = state(), {}, {}
+    for name, right in OPERATIONS.items():
+        if not right:
+            continue
+        method, path = name.split(" ")
+        path = path.format(**ids) + queries.get(name, "")
+        path = path if path.startswith("/v1/") else API + path
+        for who, status, reason in (("none", 403, "forbidden"), ("nobody", 401, "no_actor"), (None, 401, "no_actor")):
+            known = {e["eventId"] for e in denials()}
+            headers = {"X-Admin-Token": token(who)} if who else {}
+            reply = server.call(method, path, bodies.get(name, {} if method == "POST" else None), headers)
+            in_bulk = [one["error"]["code"] for one in reply.json["results"]] if name.endswith("bulk-cancel") else None
+            new = [e for e in denials() if e["eventId"] not in known]
+            denied = [(e["payload"]["action"], e["payload"]["reason"], bool(e["payload"].get("adapter")), (e["actor"] or {}).get("id")) for e in new]
+            got[name, who] = (in_bulk or reply.status, denied)
+            refused = {401: "unauthenticated", 403: "forbidden"}[status]
+            wanted[name, who] = ([refused] if in_bulk else status, [(right, reason, True, "none" if reason == "forbidden" else None)])
+    check("Z-145 (half: every operation of the published document), Z-147 (half: every operation): without the right each is denied, each denial is recorded once with its action, and nothing changes",
+          ({key: found for key, found in got.items() if found != wanted[key]}, len(got), state() == before), ({}, len(wanted), True))
+    open_to = [name for name, right in OPERATIONS.items() if not right and name.split(" ")[0] != "GET"]
+    check("what changes something without a right of admins is only what services, networks and comparisons need", open_to,
+          ["PATCH /users/{userId}", "POST /agents/{agentId}/inbound", "POST /agents/{agentId}/transports/{name}",
+           "POST /sessions/{sessionId}/compare-answers", "POST /sessions/{sessionId}/end"])
+
+
 def decisions(server, chat, check):
     ann = waiting(chat)
     escalation = escalation_of(ann)
@@ -211,4 +308,4 @@ def keys(server, chat, check):
 
 
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [rules, every_way, decisions, commands, keys])
+    main(__doc__, AGENTS, [rules, every_way, every_operation, decisions, commands, keys])

@@ -3,19 +3,24 @@
 
     bridges.py --binary target/release/tandem
 """
+import os
 import threading
 import uuid
 
-from desk import API, admin_auth, flow, in_order, json, main, source, token
+from desk import API, Outside, admin_auth, flow, in_order, json, main, source, token
 
 TARGETS = {
     "finance": {"transport": "loopback", "address": "finance-desk", "label": "Finance"},
     "legal": {"transport": "loopback", "address": "legal-desk", "allowedActors": ["leo"]},
     "night": {"transport": "loopback", "address": "night-desk"},
+    "crm": {"transport": "crm", "address": "crm-desk"},
     "closed": {"transport": "loopback", "address": "closed-desk", "fallbackTarget": "night",
                "hours": {"timezone": "UTC", "week": {"mon": [["09:00", "09:01"]]}}},
 }
-BOSS = ["hitl.proxy.input", "hitl.proxy.stop", "hitl.proxy.view", "hitl.escalation.view", "hitl.escalation.resolve", "flow.manage"]
+# A network that keeps what it is sent.
+NETWORK = Outside(lambda path, body: (200, {"messageId": uuid.uuid4().hex}))
+os.environ["CRM_SECRET"] = "a-secret-of-both-sides"
+BOSS = ["hitl.takeover.start", "hitl.takeover.end", "hitl.proxy.input", "hitl.proxy.stop", "hitl.proxy.view", "hitl.escalation.view", "hitl.escalation.resolve", "flow.manage"]
 DESKS = [{"transport": "loopback", "address": address, "actorId": actor, "role": "boss"}
          for address, actor in (("finance-desk", "fin"), ("legal-desk", "kim"), ("night-desk", "nia"), ("chat-ana", "ana"))]
 AUTH = json.loads(admin_auth())
@@ -78,9 +83,23 @@ PAIR = flow("pair", """
   const a = yield { type: 'interrupt.proxy.wait' }, b = yield { type: 'interrupt.proxy.wait' };
   yield { type: 'interrupt.proxy.stop' };
   try { yield { type: 'interrupt.proxy.wait' }; } catch (e) { yield { type: 'say', text: [a.text, b.text, e.code].join() }; }""")
-HITL = json.dumps({"targets": TARGETS})
+WHOLE = flow("whole", """
+  const i = ctx.input ?? {};
+  yield { type: 'interrupt.proxy.start', target: i.target ?? 'finance', ...i.start };
+  if (i.ask) yield { type: 'ask', key: 'x', text: 'x?' };
+  const r = yield { type: 'interrupt.proxy.wait', ...i.wait, processBeforeForward: async (input, hook) => {
+    if (input.text === 'STOP') return { endProxy: true };
+    if (input.text === 'APPROVE') return { forwardToUser: true, text: 'Approved.' };
+    if (input.text === 'HIDE') return { forwardToUser: false, reason: 'not for them' };
+    return {};
+  } };
+  yield { type: 'say', text: JSON.stringify(r) };
+  if (i.after) yield { type: 'ask', key: 'y', text: 'y?' };""")
+HITL = json.dumps({"targets": {name: target for name, target in TARGETS.items() if name != "crm"}})
 AGENTS = {
-    "desk": source(REVIEW, PLAIN, HELPERS, GENERATOR, TWICE, NAMED, PAIR, hitl=HITL, adminAuth=AUTH),
+    "desk": source(REVIEW, PLAIN, HELPERS, GENERATOR, TWICE, NAMED, PAIR, WHOLE, hitl=HITL, adminAuth=AUTH),
+    "networked": source(WHOLE, hitl=json.dumps({"targets": TARGETS}), adminAuth=AUTH,
+                        transports=f"{{ loopback: {{}}, crm: {{ kind: 'webhook', url: '{NETWORK.url}', secretEnv: 'CRM_SECRET' }} }}"),
     "busy": source(REVIEW, PLAIN, hitl=HITL, adminAuth=AUTH),
     "rooms": source(REVIEW, hitl=HITL, adminAuth=AUTH),
     "crashing": source(REVIEW, hitl=HITL, adminAuth=AUTH),
@@ -134,28 +153,28 @@ def relaying(server, chat, check):
     answers = [send_input(server, proxy, f"advice {n}").status for n in range(3)]
     quiet = two.delivered()
     two.say("my answer")
-    check("Z-107: input that nobody waits for is kept where it is not forwarded, and the next wait takes the oldest",
+    check("Z-107 (half: without a filter): input that nobody waits for is kept where it is not forwarded, and the next wait takes the oldest",
           (answers, quiet, two.delivered()[1:]), ([200] * 3, ["x?"], ["admin_input|advice 0|false||false|ana"]))
     three = chat("desk")
     begin(three, "helpers")
     send_input(server, three.get()["hitl"]["proxyId"], "ok")
-    check("Z-114 (half: helpers of bridges), Z-115 (half: helpers of bridges)", three.delivered(), ["shadow|admin_input|true|true"])
+    check("Z-114 (half: helpers of bridges), Z-115 (half: helpers of bridges): the helpers of bridges yield their effects and give their results", three.delivered(), ["shadow|admin_input|true|true"])
     four = chat("desk")
     four.start("generator")
-    check("Z-102 (half: a generator in the place of the filter is a bad effect)", four.delivered(), ["bad_effect"])
+    check("Z-102 (half: a generator as filter): a generator in the place of the filter is a bad effect", four.delivered(), ["bad_effect"])
     five = chat("desk")
     proxy = begin(five, "plain", target="closed", after=True)
     send_input(server, proxy, "x")
-    check("Z-239 (half: a bridge to the fallback of a target)",
+    check("Z-239 (half: a bridge to the fallback of a target): a bridge to a target that is closed goes to its fallback",
           (five.delivered()[-1], five.payloads("hitl.proxy.started")[0]["target"]), ("night", "night"))
     keys = chat("desk")
     proxy = begin(keys)
     found = {name.removeprefix("__zupa.hitl."): value for name, value in keys.keys().items() if name.startswith("__zupa.hitl.proxy")}
     view, listed = keys.get()["hitl"], server.admin("GET", f"/proxies?sessionId={keys.session_id}").json["proxies"]
-    check("Z-193 (half: keys of bridges)", (found, view["mode"], view["proxyId"], [p["status"] for p in listed]),
+    check("Z-193 (half: keys of bridges): the reserved keys, the session and the list name the bridge, its target and its mode", (found, view["mode"], view["proxyId"], [p["status"] for p in listed]),
           ({"proxyId": proxy, "proxyTarget": "finance", "proxyMode": "mirror"}, "proxy", proxy, ["active"]))
     node = server.call("GET", f"/v1/runs/{keys.flow['flowRunId']}").json
-    check("Z-265 (half: the kind of a wait for input), §10.1", (node["status"], [p["kind"] for p in keys.payloads("hitl.interrupt.paused")]),
+    check("Z-265 (half: the kind of a wait for input), §10.1: a wait for input is of the kind proxy_wait, and its run waits for something external", (node["status"], [p["kind"] for p in keys.payloads("hitl.interrupt.paused")]),
           ("waiting-external", ["proxy_wait"]))
 
 
@@ -170,7 +189,7 @@ def starting(server, chat, check):
         begun = one.payloads("hitl.proxy.started")
         told[name] = [text.replace(begun[0]["proxyId"], "first") for text in told[name]]
     listed = server.admin("GET", f"/proxies?status=active&sessionId={one.session_id}").json["proxies"]
-    check("Z-94 (half: one for a session, refused or replaced in the real server), Z-95 (half: with the id of the active bridge)",
+    check("Z-94 (half: in the real server), Z-95 (half: with the id of the active bridge): a second bridge is refused with the id of the first, or replaces it",
           (told, kinds, [p["target"] for p in listed], begun[1]["replaces"] == begun[0]["proxyId"]),
           ({"refused": ["proxy_active:first"], "replaced": ["replaced:first"]},
            {"refused": ["started:finance"], "replaced": ["started:finance", "stopped:replaced", "started:night"]}, ["night"], True))
@@ -179,7 +198,7 @@ def starting(server, chat, check):
         one = chat("desk")
         one.start("named", {"target": target})
         raw[target] = one.delivered(), one.payloads("hitl.proxy.started")
-    check("Z-96 (half: no address, number or URL is a target, whatever its source)", raw,
+    check("Z-96 (half: in the real server): no address, number or URL is a target, only a registered key", raw,
           {target: (["bad_effect" if not target else "unknown_target"], []) for target in raw})
     one = chat("desk")
     proxy = begin(one, "pair")
@@ -187,13 +206,13 @@ def starting(server, chat, check):
     for text in ("first", "second"):
         states.append(one.paused_on)
         send_input(server, proxy, text)
-    check("Z-99 (half: each wait pauses until an input), Z-100 (half: one wait takes one input, and there is none without a bridge)",
+    check("Z-99 (half: each wait pauses until an input), Z-100 (half: one wait takes one input): each wait pauses until one input comes, and without a bridge there is none",
           (states, one.delivered()), (["proxy_input"] * 2, ["[Finance] first", "[Finance] second", "first,second,no_proxy"]))
     life = chat("desk")
     proxy = begin(life, "plain", start={"timeoutSeconds": 60}, after=True)
     server.restart()
     server.clock(61)
-    check("Z-98 (half: the time of a bridge outlives a restart, ends it, and the wait with it)",
+    check("Z-98 (half: over a restart): the time of a bridge outlives a restart, ends the bridge, and the wait with it",
           (life.delivered(), life.payloads("hitl.proxy.timed_out"), life.payloads("hitl.proxy.stopped"), life.get()["hitl"]["proxyId"]),
           (["timed_out|||||", "finance"], [{"proxyId": proxy, "scope": "bridge", "behavior": "continue"}],
            [{"proxyId": proxy, "reason": "timeout"}], None))
@@ -217,7 +236,7 @@ def filtering(server, chat, check):
     run = two.flow["flowRunId"]
     send_input(server, proxy, "END")
     hooks = [r["record"] for r in two.get("/journal")["records"] if r["type"] == "flow.hook"]
-    check("Z-103, Z-218: the filter's decision is used and in the journal; a bridge it ends is stopped after forwarding",
+    check("Z-103 (half: a reason that is given), Z-218: the filter's decision is used and in the journal; a bridge it ends is stopped after forwarding",
           (two.delivered(), two.payloads("hitl.proxy.stopped"), [h["decision"] for h in hooks], bool(run),
            in_order(two.types(), "hitl.proxy.input_received", "flow.hook", "hitl.proxy.forwarded", "hitl.proxy.stopped", "hitl.interrupt.resumed")),
           (["[Finance] END", "admin_input|END|true|END|true|ana"], [{"proxyId": proxy, "reason": "filter says so"}],
@@ -226,7 +245,7 @@ def filtering(server, chat, check):
     send_input(server, begin(strict, "changing"), "x")
     # Without the instance of the flow the change is lost at once.
     is_kept = strict.delivered() == ["[Finance] x", "seen 1"]
-    check("Z-218 (half: what a filter changes of captured variables is reported in strict mode)",
+    check("Z-218 (half: captured variables): what a filter changes of captured variables is reported in strict mode",
           (is_kept or strict.delivered() == ["[Finance] x", "seen 0"], "flow.nondeterministic" in strict.types()), (True, is_kept))
 
 
@@ -237,7 +256,7 @@ def desks(server, chat, check):
     told = desk.texts()[-1]
     by_number = desk.write(f"#{short(second)} APPROVE this")
     said = one.delivered(), two.delivered()
-    check("Z-110 (half: with several bridges the desk is told to quote or to name one, and nothing is forwarded; a number names one)",
+    check("Z-110 (half: several bridges): with several bridges the desk is told to quote or to name one, and nothing is forwarded; a number names one",
           (answer["sessionId"], "#1a2b3c" in told, by_number["status"], said),
           (None, True, "processed", ([], ["[Finance] Approved.", f"admin_input|APPROVE this|true|Approved.|false|fin"])))
     three = chat("busy")
@@ -249,7 +268,7 @@ def desks(server, chat, check):
     late = desk.write("APPROVE", quotedMessageId=quoted)
     ended = desk.texts()[-1]
     desk.write("APPROVE")
-    check("Z-110 (half: a quoted message names its bridge, the only one is found by itself, and one that has ended is told)",
+    check("Z-110 (half: quotes): a quoted message names its bridge, the only one is found by itself, and one that has ended is told",
           (three.delivered()[0], late["sessionId"], "over" in ended, one.delivered()[0], bool(third)),
           ("[Finance] Approved.", None, True, "[Finance] Approved.", True))
     four = chat("busy")
@@ -260,11 +279,11 @@ def desks(server, chat, check):
     hopped = desk.write("APPROVE", relayed=True)["status"]
     four.send("mine", relayed=True)
     users = [u["externalUserId"] for u in server.ok("GET", "/agents/busy/users")["users"]]
-    check("Z-111: own messages and those that a bridge relayed go nowhere, and a desk with a bridge is no user",
+    check("Z-111 (half: echoes, hop marks and desks inward): own messages and those that a bridge relayed go nowhere, and a desk with a bridge is no user",
           (echoed, hopped, four.delivered(), desk.texts("mine"), four.paused_on, "finance-desk" in users),
           ("duplicate", "duplicate", [], [], "proxy_input", False))
     stopped = desk.write("/proxy stop")
-    check("Z-156 (half: `/proxy stop` in the desk's chat), Z-252, Z-27 (half: a bridge as target), Z-154 (half: bridges)",
+    check("Z-156 (half: `/proxy stop` in the desk's chat), Z-252, Z-27 (half: a bridge as target), Z-154 (half: bridges): a command of the desk stops its bridge, by the right hitl.proxy.stop",
           (stopped["outbound"][0]["text"], four.payloads("hitl.proxy.stopped")[0]["reason"],
            [p["action"] for p in four.payloads("admin.authz.granted")], four.delivered()),
           (f"The bridge #{short(proxy)} is stopped.", "stopped_by_admin", ["hitl.proxy.stop"], ["stopped|||||"]))
@@ -274,11 +293,11 @@ def desks(server, chat, check):
     again = server.admin("POST", f"/proxies/{proxy}/stop", {}).json
     unknown = server.admin("POST", "/proxies/pxy-none/stop", {}).status
     gone = send_input(server, proxy, "x")
-    check("Z-108 (half: over HTTP, stopping again is harmless)", (five.delivered(), again, unknown, gone.status, gone.json["error"]),
+    check("Z-108 (half: over HTTP): a stopped bridge is stopped again without effect, and takes no input", (five.delivered(), again, unknown, gone.status, gone.json["error"]),
           (["stopped|||||"], {"stopped": False, "proxyId": proxy}, 404, 409, "proxy_stopped"))
     own = chat("busy", "finance-desk")
     own.start("plain")
-    check("Z-111 (half: a target that is the user's own address is refused)", own.payloads("flow.failed")[0]["error"]["message"].split(":")[0], "target_is_user")
+    check("Z-111 (half: a target at the user's own address): a bridge to the user's own address is refused at its start", own.payloads("flow.failed")[0]["error"]["message"].split(":")[0], "target_is_user")
 
 
 def rights(server, chat, check):
@@ -290,7 +309,7 @@ def rights(server, chat, check):
     lists = [server.admin("GET", "/proxies?agentId=desk", who=who).status for who in ("ana", "vic", None)]
     stops = [server.admin("POST", f"/proxies/{proxy}/stop", {}, who).status for who in (None, "vic")]
     denied = [(p["action"], p["reason"], p.get("proxyId") == proxy) for p in one.payloads("admin.authz.denied")]
-    check("Z-101, Z-144 (half: bridges), Z-145 (half: bridges): only actors of the target with the right write, and every denial is recorded",
+    check("Z-101 (half: the right), Z-144 (half: bridges), Z-145 (half: bridges): only actors of the target with the right write, and every denial is recorded",
           (api, viewer, lists, stops, one.delivered(), denied),
           (403, [401, 403], [200, 403, 401], [401, 403], [],
            [("hitl.proxy.input", "forbidden", True), ("hitl.proxy.input", "forbidden", True), ("hitl.proxy.input", "no_actor", True),
@@ -301,7 +320,7 @@ def rights(server, chat, check):
     statuses = [server.call("POST", f"{API}/proxies/{proxy}/input", {"messageId": f"h-{n}", "text": "secret"}, more, timeout=40).status
                 for n, more in enumerate(headers)]
     Desk(server, "coded").write("APPROVE")
-    check("Z-101 (half: rules in code, over HTTP and in chat), Z-146 (half: bridges)", (statuses, two.delivered()),
+    check("Z-101 (half: rules in code, over HTTP and in chat), Z-146 (half: bridges): rules in code decide on both ways, and what they do not answer is a denial", (statuses, two.delivered()),
           ([401, 403, 200], ["[Finance] Approved.", "admin_input|APPROVE|true|Approved.|false|fin"]))
     keyed = chat("keyed")
     proxy = begin(keyed)
@@ -312,14 +331,14 @@ def rights(server, chat, check):
         listed = server.call("GET", f"{API}/proxies?agentId=keyed", key=key).status
         body = {"messageId": scope, "text": "APPROVE"}
         by_scope[scope] = (made.status, listed, server.call("POST", f"{API}/proxies/{proxy}/input", body, key=key, timeout=40).status)
-    check("Z-149 (half: the scope `conversations:takeover` for bridges)", (by_scope, keyed.delivered()[:1]),
+    check("Z-149 (half: the scope `conversations:takeover` for bridges): a key with that scope lists bridges and writes, one without it does not", (by_scope, keyed.delivered()[:1]),
           ({"conversations:takeover": (201, 200, 200), "approvals:respond": (201, 403, 403)}, ["[Finance] Approved."]))
     three = chat("desk")
     proxy = begin(three, "plain")
     racing = [threading.Thread(target=send_input, args=(server, proxy, "one", "same")) for _ in range(4)]
     [t.start() for t in racing], [t.join() for t in racing]
     both = send_input(server, proxy, "one", "same").json
-    check("Z-109 (half: the same id at once and again), Z-190 (half: input)",
+    check("Z-109 (half: the same id at once and again), Z-190 (half: input): copies of one input are relayed once and advance the flow once",
           (three.delivered(), both, len(three.payloads("hitl.proxy.input_received"))),
           (["[Finance] one", "admin_input|one|true|one|false|ana"], {"status": "duplicate"}, 1))
 
@@ -353,6 +372,142 @@ def workspaces(server, chat, check):
           ({name: [session] for name, session in sessions.items()}, [404] * 4, {"coded"}, {"red": 1, "blue": 0}, [[sessions["blue"]], [sessions["red"]]]))
 
 
+def results(server, chat, check):
+    """What a wait gives the flow, field by field."""
+    def told(one):
+        return json.loads(one.delivered()[-1])
+    got, wanted = {}, {}
+    for name, text, start in (("forwarded", "APPROVE", {}), ("not forwarded", "HIDE", {}), ("ended", "STOP", {}), ("by the mode", "hello", {"mode": "shadow"}),
+                              ("over the mode", "APPROVE", {"mode": "shadow"})):
+        one = chat("desk")
+        proxy, mid = begin(one, "whole", start=start), uuid.uuid4().hex
+        send_input(server, proxy, text, mid)
+        got[name], stops = told(one), one.payloads("hitl.proxy.stopped")
+        [received] = one.events("hitl.proxy.input_received")
+        common = {"outcome": "admin_input", "proxyId": proxy, "target": "finance", "inputId": mid, "text": text, "at": received["at"],
+                  "actor": {"id": "ana", "role": "boss", "channel": "ui_api"}, "ended": name == "ended", "forwarded": True}
+        own = {"forwarded": {"forwardedText": "Approved."}, "not forwarded": {"forwarded": False, "reason": "not for them"},
+               "ended": {"forwardedText": "STOP"}, "by the mode": {"forwarded": False}, "over the mode": {"forwardedText": "Approved."}}[name]
+        wanted[name] = {**common, **own}
+        got[name]["stop"], wanted[name]["stop"] = stops[0]["reason"], "hook" if name == "ended" else "flow_ended"
+    check("Z-103 (half: the defaults): a decision that says nothing forwards as the bridge does, keeps the text, and ends a bridge for the reason `hook`",
+          {name: found == wanted[name] or found for name, found in got.items()}, dict.fromkeys(wanted, True))
+    by_chat = chat("desk")
+    proxy = begin(by_chat, "whole")
+    Desk(server).write(f"#{short(proxy)} hello")
+    late, stopped = chat("desk"), chat("desk")
+    timed = begin(late, "whole", wait={"timeoutSeconds": 60, "timeoutBehavior": "fallback_escalation"})
+    quiet = chat("desk")
+    silent = begin(quiet, "whole", wait={"timeoutSeconds": 60})
+    outside = begin(stopped, "whole")
+    server.admin("POST", f"/proxies/{outside}/stop", {"reason": "lunch"})
+    server.clock(61)
+    escalation = late.payloads("hitl.escalation.created")[0]["escalationId"]
+    at = {name: one.events("hitl.proxy.timed_out")[0]["at"] for name, one in (("late", late), ("quiet", quiet))}
+    check("Z-105: the result of an input, of a timeout and of a stop from outside has these fields and no others",
+          (told(by_chat)["actor"], told(late), told(quiet), told(stopped)),
+          ({"id": "fin", "role": "boss", "channel": "chat:loopback"},
+           {"outcome": "timed_out", "timedOut": True, "proxyId": timed, "behavior": "fallback_escalation", "escalationId": escalation, "at": at["late"]},
+           {"outcome": "timed_out", "timedOut": True, "proxyId": silent, "behavior": "continue", "at": at["quiet"]},
+           {"outcome": "stopped", "proxyId": outside, "reason": "lunch"}))
+    kept = chat("desk")
+    proxy = begin(kept, "whole", ask=True, start={"mode": "shadow"})
+    send_input(server, proxy, "APPROVE", "kept-1")
+    send_input(server, proxy, "STOP", "kept-2")
+    before = kept.delivered()
+    kept.say("7")
+    check("Z-107 (half: with a filter): the next wait takes the oldest input that was kept, and asks its own filter about it",
+          (before, kept.delivered()[1], told(kept)["inputId"], told(kept)["forwardedText"], len(kept.events("flow.hook"))),
+          (["x?"], "[Finance] Approved.", "kept-1", "Approved.", 1))
+
+
+def one_input(server, chat, check):
+    """The steps of one input, in the chat of a desk and over the API."""
+    one, desk = chat("desk"), Desk(server)
+    proxy, mid = begin(one, "whole", after=True), uuid.uuid4().hex
+    statuses = [desk.write(f"#{short(proxy)} APPROVE", mid)["status"] for _ in range(2)]
+    steps = ["admin.authz.granted", "hitl.proxy.input_received", "flow.hook", "hitl.proxy.forwarded", "hitl.interrupt.resumed", "response:sent"]
+    kinds = [t for t in one.types() if t in steps[:5]]
+    closed = chat("desk")
+    legal = begin(closed, "whole", target="legal")
+    kim = Desk(server, address="legal-desk")
+    denied = [kim.write(f"#{short(legal)} APPROVE", "same")["status"] for _ in range(2)]
+    by_api = [send_input(server, proxy, "once more", "free", who).status for who in ("vic", "ana")]
+    check("Z-101 (half: the order): an id is claimed, then the right is looked at, then the input is recorded, filtered, forwarded and used, then sent",
+          (statuses, kinds, in_order(one.types(), *steps), denied, len(closed.events("admin.authz.denied")), closed.payloads("hitl.proxy.input_received"),
+           by_api),
+          (["processed", "duplicate"], steps[:5], True, ["processed", "duplicate"], 1, [], [403, 200]))
+    plain = chat("desk")
+    proxy = begin(plain, "plain", target="night", ask=True)
+    plain.say("my answer")
+    send_input(server, proxy, "hello")
+    check("Z-97 (half: a target without a label): nothing stands before texts to the user; before texts to the desk stand user and bridge",
+          (Desk(server, address="night-desk").texts("my answer"), plain.delivered()[1]), ([f"[{plain.user} #{short(proxy)}] my answer"], "hello"))
+    out = chat("networked")
+    proxy = begin(out, "whole", target="crm", ask=True)
+    out.say("over there")
+    out.delivered()
+    sent = [body for _, _, body in NETWORK.requests if body.get("text", "").endswith("over there")]
+    check("Z-111 (half: hop marks outward): what a bridge relays carries the mark to the network it goes to",
+          [(body["to"], body["relayed"]) for body in sent], [("crm-desk", True)])
+
+
+def one_address(server, chat, check):
+    """A desk that several conversations write to."""
+    ann, bob = chat("busy"), chat("busy")
+    begin(ann), begin(bob)
+    desk = Desk(server, "busy")
+    before = len(desk.texts())
+    server.ok("POST", "/test/transport", {"failNext": 3})
+    for one, text in ((ann, "first"), (bob, "second"), (ann, "third"), (bob, "fourth")):
+        one.say(text)
+    for _ in range(4):
+        server.clock(60)
+    texts = [text.split("] ")[1] for text in desk.texts()[before:]]
+    [first, third], [second, _] = ([o for o in one.get("/outbox")["outbox"] if o["to"] == "finance-desk"] for one in (ann, bob))
+    turn = ann.events("hitl.proxy.forwarded")[0]["turnId"]
+    shown = {**first, "at": bool(first["at"]), "key": bool(first["key"]), "providerMessageId": bool(first["providerMessageId"])}
+    check("Z-197 (half: an address of several sessions, and what is shown of an intent): texts to one desk arrive in their order, whichever conversation they are of",
+          (texts, shown, len({o["key"] for o in (first, second, third)})),
+          (["first", "second", "third", "fourth"],
+           {"key": True, "sessionId": ann.session_id, "turnId": turn, "to": "finance-desk", "transport": "loopback", "origin": "proxy", "status": "sent",
+            "text": f"[{ann.user} #{short(ann.get()['hitl']['proxyId'])}] first", "providerMessageId": True, "at": True}, 3))
+
+
+def takeovers(server, chat, check):
+    one, desk = chat("desk"), Desk(server)
+    proxy = begin(one, "pair")
+    one.admin("POST", "/takeover", {})
+    answers = [send_input(server, proxy, text).status for text in ("first", "second")]
+    held = one.delivered(), one.payloads("hitl.proxy.input_received"), one.paused_on
+    ended = one.admin("POST", "/handback", {}).status
+    server.clock()
+    mixed = chat("desk")
+    proxy = begin(mixed, "plain", wait={"timeoutSeconds": 60}, after=True)
+    mixed.admin("POST", "/takeover", {})
+    server.clock(61)
+    late = send_input(server, proxy, "too late").status
+    mixed.admin("POST", "/handback", {})
+    check("Z-89 (half: input of admins): during a takeover input is held, and follows the handback in its order, also behind a deadline",
+          (answers, held, ended, one.delivered(), in_order(one.types(), "hitl.live_takeover.ended", "hitl.proxy.input_received", "hitl.interrupt.resumed"),
+           one.payloads("hitl.live_takeover.ended")[0]["heldItems"], late, mixed.delivered()),
+          ([200] * 2, ([], [], "proxy_input"), 200, ["[Finance] first", "[Finance] second", "first,second,no_proxy"], True, 2, 200,
+           ["timed_out|||||", "finance", "[Finance] too late"]))
+    events = [e for c in (one, mixed) for e in c.events() if e["type"].startswith("hitl.proxy.")]
+    kept = chat("desk")
+    proxy = begin(kept, "plain", ask=True, start={"mode": "shadow", "timeoutSeconds": 60})
+    send_input(server, proxy, "advice")
+    kept.say("my answer")
+    events += [e for e in kept.events() if e["type"].startswith("hitl.proxy.")]
+    wanted = ("eventId", "at", "sequence", "agentId", "sessionId", "userId", "requestId", "turnId", "flowId", "flowRunId", "channel")
+    ids = {e["payload"]["proxyId"] for e in events}
+    of_admins = [e for e in events if e["type"] in ("hitl.proxy.input_received", "hitl.proxy.input_taken")]
+    check("Z-201 (half: bridges): every event of a bridge names its session, user, turn, request, flow and cause, and those of admins the actor",
+          ({e["type"].removeprefix("hitl.proxy.") for e in events}, {(e["type"], f) for e in events for f in wanted if e.get(f) in (None, "")},
+           [e["type"] for e in events if "causationId" not in e], len(ids), {e["actor"] and e["actor"]["id"] for e in of_admins}),
+          ({"started", "input_received", "input_taken", "forwarded", "timed_out", "stopped"}, set(), [], 3, {"ana"}))
+
+
 CRASHES = ("after_claim", "before_commit", "after_commit", "before_send", "after_send", "after_hook")
 
 
@@ -375,7 +530,7 @@ def crashes(server, chat, check):
             got[point, way] = (one.delivered(), forwards, again, one.flow, one.payloads("hitl.proxy.started")[0]["proxyId"] == proxy)
             wanted[point, way] = (["[Finance] Approved.", f"admin_input|APPROVE|true|Approved.|false|{'fin' if way == 'chat' else 'ana'}"],
                                   ["admin_to_user"], "duplicate", None, True)
-    check("Z-109 (half: killed at every crash point, an admin's text reaches the user once), Z-258 (half: the filter at `after_hook`), Z-226 (half: the filter at `after_hook`), Z-218 (half: after a crash)",
+    check("Z-109 (half: an admin's text over crashes), Z-258 (half: the filter at `after_hook`), Z-226 (half: the filter at `after_hook`), Z-218 (half: after a crash): killed at every crash point, an admin's text reaches the user once",
           {k: v == wanted[k] or v for k, v in got.items()}, dict.fromkeys(wanted, True))
     got = {}
     for point in ("after_claim", "before_commit", "after_commit", "before_send", "after_send"):
@@ -385,17 +540,17 @@ def crashes(server, chat, check):
         one.send(text, mid)
         again = one.send(text, mid)["status"]
         got[point] = (len(desk.texts(text)), len(one.payloads("hitl.proxy.forwarded")), again, one.paused_on)
-    check("Z-109 (half: killed at every crash point, a user's text reaches the desk once)", got,
+    check("Z-109 (half: a user's text over crashes): killed at every crash point, a user's text reaches the desk once", got,
           {point: (1, 1, "duplicate", "proxy_input") for point in got})
     one = chat("crashing")
     proxy = begin(one, wait={"timeoutSeconds": 60, "timeoutBehavior": "fallback_escalation", "timeoutMessageToUser": "Nobody answers."})
     server.kill()
     server.start_with(TANDEM_TEST_CLOCK_ADVANCE="90")
     late = send_input(server, proxy, "APPROVE").status
-    check("Z-106 (half: the time is over while the server is down, and input comes too late), Z-192 (half: a wait for input)",
+    check("Z-106 (half: the time is over while the server is down), Z-192 (half: a wait for input): the wait ends at the start as its behavior says, and input comes too late",
           (one.delivered(), late, one.payloads("hitl.escalation.created")[0]["reason"]),
           (["Nobody answers.", "timed_out|||||"], 409, "proxy_timeout"))
 
 
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [relaying, starting, filtering, desks, rights, workspaces, crashes])
+    main(__doc__, AGENTS, [relaying, starting, filtering, desks, rights, workspaces, results, one_input, one_address, takeovers, crashes])

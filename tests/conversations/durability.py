@@ -173,6 +173,17 @@ def commits(server, chat, check):
     steps = server.get(f"/v1/runs/{run}/events?streamMode=debug")["events"]
     check("Z-184 (half: the history): every step is an event of the run, with its number, its cause and its time",
           ([e["sequence"] for e in steps] == list(range(len(steps))), len(steps) > 4), (True, True))
+    history = bob.events()
+    ids, writes = {e["eventId"]: e for e in history}, [e["payload"] for e in history if e["type"] == "session:kv:changed"]
+    parents = [(e["sequence"], ids.get(e["causationId"], {}).get("sequence")) for e in history if e["causationId"] and e["causationId"].startswith("evt-ses")]
+    sources = [e["payload"]["trigger"] for e in history if e["type"] == "runtime:inbound:received"]
+    bob.resolve()
+    later = bob.events()
+    check("Z-184 (half: writes, parent, time, source and getHistory): what was written is in the events of its step, each is later than its cause, none is changed by what follows",
+          ({w["key"]: w["value"] for w in writes}, [p for p in parents if p[1] is None or p[1] >= p[0]], len(parents) > 5,
+           [e["at"] for e in history] == sorted(e["at"] for e in history), sources, later[:len(history)] == history,
+           later[len(history)]["sequence"] == len(history)),
+          ({k: v for k, v in keys.items() if not k.startswith("__zupa.")}, [], True, True, ["inbound"] * 2, True, True))
     tool = chat("classic")
     tool.say("hello")
     server.crash("after_tool_call", lambda: tool.send("use it", mid=f"{tool.user}-1"))
@@ -193,7 +204,7 @@ def timers(server, chat, check):
     server.start_with(TANDEM_TEST_CLOCK_ADVANCE="400")
     said = confirm.say("yes")
     server.clock()
-    check("Z-192: a deadline that passed while the server was down fires at the start, in order, before a new message",
+    check("Z-192 (half: deadlines of one session): a deadline that passed while the server was down fires at the start, in order, before a new message",
           (said, confirm.delivered()[2:], late.delivered(), later.delivered(), reminded.delivered()),
           (["model speaks"], ["cancelled", "model speaks"], ["awake 100"], ["awake 200"], ["Sure?", "Well?", "sure=false"]))
     ann = chat("desk")
@@ -431,10 +442,13 @@ def rebuild(server, chat, check):
           (sound["matches"], sound["differences"], sound["events"]), (True, [], len(one.events())))
     server.stop()
     with sqlite3.connect(server.directory / "tandem.db") as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         database.execute("UPDATE sessions SET body = replace(body, 'deciding', 'sleeping') WHERE session_id = ?", [one.session_id])
         database.execute("UPDATE escalations SET status = 'resolved' WHERE session_id = ?", [other.session_id])
     database.close()
     server.start()
+    check("Z-186 (half: no query of messages): the store has no table of a conversation's messages that a prompt could be built from",
+          sorted(name for name in tables if "message" in name or "ledger" in name), ["proxy_messages"])
     damaged = server.ok("GET", path)
     check("Z-200: a row that does not is named", (damaged["matches"], damaged["differences"]),
           (False, [{"projection": "session", "id": one.session_id}]))

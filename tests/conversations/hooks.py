@@ -3,7 +3,7 @@
 
     hooks.py --binary target/release/tandem
 """
-from desk import flow, in_order, json, main, noting, script, source
+from desk import API, admin_auth, flow, in_order, json, main, noting, script, source
 
 FLOWS = [
     flow("asking", "const x = yield { type: 'ask', key: 'x', text: 'x?' };\nyield { type: 'say', text: 'x=' + x };"),
@@ -18,6 +18,20 @@ FLOWS = [
   yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'decide' };
   yield { type: 'interrupt.wait', waitFor: 'admin_resolution' };"""),
     flow("order", "yield { type: 'say', text: 'ordering for ' + (ctx.input?.mood ?? 'nobody') };"),
+    flow("timed", "yield { type: 'interrupt.wait', waitFor: 'timeout', timeoutSeconds: 60 };\nyield { type: 'say', text: 'woken' };"),
+    flow("decided", """
+  yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'decide' };
+  const r = yield { type: 'interrupt.wait', waitFor: 'admin_resolution' };
+  yield { type: 'say', text: 'told ' + r.message };"""),
+    flow("handed", """
+  yield { type: 'interrupt.escalate', mode: 'live_takeover', reason: 'speak' };
+  const r = yield { type: 'interrupt.wait', waitFor: 'live_handback' };
+  yield { type: 'say', text: 'noted ' + r.note };"""),
+    flow("bridged", """
+  yield { type: 'interrupt.proxy.start', target: 'finance', mode: 'shadow' };
+  const r = yield { type: 'interrupt.proxy.wait' };
+  yield { type: 'say', text: 'advised ' + r.text };"""),
+    flow("working", "const r = yield { type: 'workflow.run', workflowId: 'slow-work' };\nyield { type: 'say', text: 'worked ' + r.status };"),
     flow("beside", "await ctx.resources.transport.sendText(ctx.replyTarget, 'beside');\nyield { type: 'say', text: 'said' };"),
 ]
 SCHEMA = """{ type: 'object', required: ['reply'], properties: { reply: { type: 'string' }, mood: { type: 'string' },
@@ -36,6 +50,22 @@ EDITS = """
       if (text === 'c') return { action: 'continue' };
       return { action: 'replace', reply: '<' + text + '>' };"""
 REPLY = json.dumps({"reply": "model speaks", "mood": "good"})
+
+
+RIGHTS = ["hitl.escalation.view", "hitl.escalation.resolve", "hitl.takeover.start", "hitl.takeover.end", "hitl.proxy.input"]
+AUTH = admin_auth(roles={"boss": RIGHTS, "viewer": []})
+# What a hook might answer or do to open an interrupt.
+GRASPING = """async (input, ctx) => {
+      const word = input.text ?? input.candidate?.text ?? input.reply ?? '';
+      const seen = (await ctx.session.kv.get('errors')) ?? [];
+      if (word.startsWith('key')) try { await ctx.session.kv.set('__zupa.hitl.mode', 'live_takeover'); await ctx.session.kv.set('errors', [...seen, 'set']); }
+        catch (e) { await ctx.session.kv.set('errors', [...seen, e.code]); }
+      if (word.startsWith('effect')) return { type: 'interrupt.confirm', question: 'Really?' };
+      if (word.startsWith('action')) return { action: 'interrupt.escalate', mode: 'live_takeover', reason: 'mine' };
+      if (word.startsWith('beside')) return { action: 'continue', interrupt: { type: 'interrupt.confirm', question: 'Really?' },
+        hitl: { mode: 'pending_confirm' }, escalate: { mode: 'live_takeover', reason: 'mine' } };
+      if (word.startsWith('helper')) return typeof ctx.confirm === 'function' ? ctx.confirm({ question: 'Really?' }) : undefined;
+    }"""
 
 
 def broken(body, **more):
@@ -60,6 +90,12 @@ AGENTS = {
                        "reply": "Bye.", "sessionEnded": True}}, otherwise=REPLY), commands="""{
                        hello: { description: 'Greets', handler: async () => 'hello' } }"""),
     "plain": source(*FLOWS, beforeLLM=noting("before", BEFORE), onResponse=noting("report")),
+    "grasping": source(beforeLLM=GRASPING, beforeResponse=GRASPING, onResponse=GRASPING, outputSchema=SCHEMA, model=script(
+        *({"when": {"contains": word}, "times": 0, "structured": {"reply": f"{word} as well", "mood": "good"}}
+          for word in ("key", "effect", "action", "beside", "helper")), otherwise=REPLY)),
+    "triggered": source(*FLOWS, beforeLLM=noting("before", BEFORE), beforeResponse=noting("response"), onResponse=noting("report"), adminAuth=AUTH,
+                        flowRouter=detector(), workflows="['slow-work']", model=script(*ROUTES),
+                        hitl="{ targets: { finance: { transport: 'loopback', address: 'finance-desk' } } }"),
     "editing": source(*FLOWS, beforeLLM=noting("before", BEFORE), beforeResponse=noting("response", EDITS), onResponse=noting("report"),
                       model=script({"when": {"contains": "quietly"}, "times": 0, "text": "drop it"})),
     "replyless": source(*FLOWS, beforeLLM=None, outputSchema="withReply({ mood: { type: 'string' } })", fallbackReply="'Oops.'",
@@ -288,6 +324,56 @@ def router(server, chat, check):
           (crashed.delivered()[-1], len(crashed.model_calls("router")), len(answered)), ("x?", 2, 2))
 
 
+def triggers(server, chat, check):
+    """Turns that no message causes."""
+    wait = {"id": "wait", "typeId": "core.delay", "name": "wait", "position": {"x": 0, "y": 0}, "config": {"delayMs": 1000}, "inputs": {}}
+    document = {"id": "slow-work", "name": "slow-work", "version": "1.0.0", "nodes": [wait], "edges": [], "variables": [], "metadata": {},
+                "settings": {}, "triggers": [{"id": "t", "type": "manual"}]}
+    made = server.call("PUT", f"{API}/workflows/slow-work", document).status
+    causes = {
+        "timer": ("timed", lambda one: server.clock(60), "woken"),
+        "resolution": ("decided", lambda one: one.resolve(message="/help book"), "told /help book"),
+        "handback": ("handed", lambda one: one.admin("POST", "/handback", {"note": "/help book"}), "noted /help book"),
+        "proxy_input": ("bridged", lambda one: server.admin("POST", f"/proxies/{one.get()['hitl']['proxyId']}/input",
+                                                            {"messageId": one.user, "text": "/help book"}), "advised /help book"),
+        "workflow": ("working", lambda one: server.clock(5), "worked completed"),
+    }
+    got = {}
+    for trigger, (flow_id, cause, text) in causes.items():
+        one = chat("triggered")
+        one.start(flow_id)
+        before, after = len(one.noted("before")), one.events()[-1]["sequence"]
+        cause(one)
+        delivered = one.delivered()[-1:]
+        last = [e for e in one.events() if e["sequence"] > after]
+        [began] = [e for e in last if e["type"] == "runtime:inbound:received"]
+        of_turn = [e["type"] for e in last if e["turnId"] == began["turnId"]]
+        steps = in_order(of_turn, "response:prepared", "hook:decided", "transport:outbound", "response:sent", "response:persisted")
+        hooks = [n["input"]["candidate"]["text"] for n in one.noted("response") if n["input"]["turnId"] == began["turnId"]]
+        reported = [(meta["source"], value["reply"]) for value, meta in reports(one) if meta["turnId"] == began["turnId"]]
+        got[trigger] = (began["payload"]["trigger"], delivered, len(one.noted("before")) - before, one.model_calls(), "command:handled" in of_turn,
+                        "flow.router.decided" in of_turn, steps, hooks, reported) == (
+                            trigger, [text], 0, [], False, False, True, [text], [("flow", text)]) or (began, delivered, of_turn, hooks, reported)
+    check("Z-20: turns of timers, resolutions, handbacks, inputs and workflows go to the flow that waits, past commands, first hook and router; its texts take the other steps",
+          (made, got), (201, dict.fromkeys(causes, True)))
+
+
+def grasping(server, chat, check):
+    got = {}
+    for word in ("key", "effect", "action", "beside", "helper"):
+        one = chat("grasping")
+        texts = one.say(f"{word} please")
+        one.delivered()
+        hitl = [t for t in one.types() if t.startswith(("hitl.", "flow."))]
+        interrupts = server.ok("GET", f"/interrupts?status=open&sessionId={one.session_id}")["interrupts"]
+        got[word] = (texts, hitl, one.mode, interrupts, sorted({p["stage"] for p in one.payloads("response:failed")}), one.noted("errors"))
+    failed = ["beforeLLM", "beforeResponse"]
+    plain = {word: ([f"{word} as well"], [], None, [], [], []) for word in got}
+    check("Z-18 (half: hooks): whatever a hook before, after or at the end of a response answers or writes, it opens no interrupt",
+          got, {**plain, "key": (["key as well"], [], None, [], [], ["reserved_key"] * 3), "effect": (["effect as well"], [], None, [], failed, []),
+                "action": (["action as well"], [], None, [], failed, [])})
+
+
 def schema_router(server, chat, check):
     ann = chat("schema")
     texts = ann.say("one"), ann.say("two"), ann.say("three")
@@ -297,4 +383,4 @@ def schema_router(server, chat, check):
 
 
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [before_llm, before_response, failing, on_response, structured, router, schema_router])
+    main(__doc__, AGENTS, [before_llm, before_response, failing, on_response, structured, router, schema_router, triggers, grasping])

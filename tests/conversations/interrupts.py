@@ -157,5 +157,22 @@ def waits(server, chat, check):
           (tried, denied.get()["flow"] == before), ([401, 403, 400], True))
 
 
+def deadlines(server, chat, check):
+    """Deadlines of many sessions that pass while the server is down."""
+    seconds = [500, 60, 320, 200, 440, 120, 380, 260, 90, 150]
+    sessions = []
+    for number in seconds:
+        one = chat("desk")
+        one.start("confirming", {"timeoutSeconds": number})
+        sessions.append(one)
+    server.kill()
+    server.start_with(TANDEM_TEST_CLOCK_ADVANCE="600")
+    texts = [one.delivered()[1:] for one in sessions]
+    said = [one.say("yes") for one in sessions]
+    check("Z-192 (half: many sessions): the deadlines of all of them that passed while the server was down fire at the start, once each, before new messages",
+          (texts, said, [len(one.events("hitl.confirm.timed_out")) for one in sessions]),
+          ([["false", "confirm/timed_out/-"]] * len(seconds), [["model speaks"]] * len(seconds), [1] * len(seconds)))
+
+
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [confirming, forms, escalating, waits])
+    main(__doc__, AGENTS, [confirming, forms, escalating, waits, deadlines])

@@ -304,7 +304,7 @@ def branch_order(server, chat, check):
           ((["x?"], ["x=ask nobody"], ["model speaks"]), 2, 1))
     hooked = chat("hooked")
     hooked.say("interrupt me")
-    check("Z-18: whatever a router answers, it only chooses a flow; hooks only decide what hooks decide",
+    check("Z-18 (half: the router, and hooks that decide nothing): whatever a router answers, it only chooses a flow; hooks only decide what hooks decide",
           ([t for t in reached + hooked.types() if t.startswith("hitl.")], bob.mode, hooked.mode), ([], None, None))
     check("Z-142 (half: not while a flow is active): the decision of the router is an event",
           [(p["mode"], p.get("flow"), p["reason"], p["fallbackUsed"]) for p in bob.payloads("flow.router.decided")],
@@ -314,7 +314,7 @@ def branch_order(server, chat, check):
     calls = len(timed.noted("before"))
     server.clock(600)
     report = timed.noted("report")[-1]
-    check("Z-20: a turn of a timer goes to its flow only, without command gate and first hook; its texts take the other steps",
+    check("Z-20 (half: a timer): a turn of a timer goes to its flow only, without command gate and first hook; its texts take the other steps",
           (timed.delivered(), len(timed.noted("before")) - calls, len(timed.noted("response")), report["meta"]["source"]),
           (["awake without a message"], 0, 1, "flow"))
 
@@ -453,7 +453,7 @@ def classic(server, chat, check):
         ann.say(text)
     history = [m["content"] for m in ann.model_calls()[-1]["messages"][1:]]
     stored = len(ann.messages())
-    check("Z-186: the model gets the last messages kept in the session's state; all of them are in the ledger",
+    check("Z-186 (half: the prompt and the ledger): the model gets the last messages kept in the session's state; all of them are in the ledger",
           (history[-1], len(history) <= 5, stored), ("c", True, 8))
     bob = chat("classic")
     doubled = bob.say("double"), bob.model_calls()[1]["messages"][-2:]

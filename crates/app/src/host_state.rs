@@ -16,6 +16,7 @@ pub struct WaitingWork {
 
 impl WaitingWork {
     pub async fn read(runtime: &Runtime) -> Result<Self, Fault> {
+        runtime.note_question_ages();
         let store = runtime.store();
         Ok(Self {
             queued: store.depth().await?,

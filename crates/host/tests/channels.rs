@@ -165,8 +165,8 @@ fn network_and_agent_talk_with_signed_requests() {
     assert!(elsewhere.starts_with("HTTP/1.1 404"), "{elsewhere}");
 }
 
-/// Z-19, Z-247: what was said is understood once, and the answer is spoken once, over crashes. Z-40: a spoken
-/// message is answered by speech.
+/// Z-19, Z-247: what was said is understood once, and the answer is spoken once, over crashes.
+/// Z-40 (half: a spoken message is answered by speech)
 #[test]
 fn speech_is_understood_and_made_once_over_crashes() {
     let outside = Outside::start();

@@ -179,6 +179,12 @@ impl Runtime {
         &self.inner.metrics
     }
 
+    /// Brings the ages of open questions up to date; the other metrics are so at any time.
+    pub fn note_question_ages(&self) {
+        let now = self.clock().now();
+        self.inner.metrics.conversations.note_question_ages(now);
+    }
+
     pub fn crash_points(&self) -> &CrashPoints {
         &self.inner.crash
     }

@@ -357,7 +357,10 @@ impl AgentHost for ChatAgents {
             self.switches.refused_at.lock().unwrap().push(context.now);
             return Err(SendError::transient("the network is down"));
         }
-        Ok(TakenMessage::default())
+        Ok(TakenMessage {
+            id: Some(format!("net:{}", message.key)),
+            ..TakenMessage::default()
+        })
     }
 
     fn show_life_sign(&self, _: &AgentId, _: LifeSign) {}

@@ -284,8 +284,8 @@ async fn texts_and_notes_are_bounded() {
     refused.refused(400, "validation_error");
 }
 
-/// Z-90 (half: committed while the model works, and before its answer), Z-91 (half: what was streamed of the answer is
-/// taken back, and the rest is not shown)
+/// Z-90 (half: committed while the model works, and before its answer),
+/// Z-91 (half: what was streamed of the answer is taken back, and the rest is not shown)
 #[tokio::test]
 async fn takeover_silences_an_answer_that_is_being_written() {
     let switches = Arc::<Switches>::default();
@@ -388,12 +388,33 @@ async fn desk_talks_to_the_user_from_its_own_chat() {
     assert_eq!(mode(&server, &session).await, Value::Null);
 }
 
-/// Z-235 (half: delivered by a network, recorded once, and the start of a takeover)
+/// Z-235 (half: delivered by a network, recorded once, and the start of a takeover; own texts are known by their ids)
 #[tokio::test]
 async fn answer_from_the_agents_own_account_starts_a_takeover() {
     let server = server().await;
     let session = session_of(&server, "relayed", "ada").await;
+    server.advance(0).await;
     let path = format!("{BASE}/agents/relayed/transports/own");
+    // The network reports what the host sent itself.
+    let shown = server
+        .get(&format!("{BASE}/sessions/{session}/outbox"))
+        .await
+        .ok(200);
+    let own = shown["outbox"].as_array().expect("texts");
+    assert!(!own.is_empty());
+    for text in own {
+        let echo = json!({"id": text["providerMessageId"], "to": "ada", "text": text["text"]});
+        let sent = server
+            .call_as("", "POST", &path, &[], echo.to_string())
+            .await;
+        assert_eq!(sent.status.as_u16(), 200, "{sent:?}");
+    }
+    assert!(
+        events(&server, &session, "hitl.external_reply")
+            .await
+            .is_empty()
+    );
+    assert_eq!(mode(&server, &session).await, Value::Null);
     let reply = json!({"id": "w-1", "to": "ada", "text": "I call you."}).to_string();
     for _ in 0..2 {
         let sent = server.call_as("", "POST", &path, &[], reply.clone()).await;

@@ -330,6 +330,7 @@ impl Draft<'_> {
                 self.emit(Body::ResponseSent {
                     effect_id: effect_id.clone(),
                     provider_message_id: sent.provider_message_id.clone(),
+                    further_ids: sent.further_ids.clone(),
                     speech: sent.speech.clone(),
                     template: sent.template.clone(),
                 });

@@ -79,6 +79,9 @@ pub struct ChatSession {
     /// When the user last wrote in it.
     #[serde(default)]
     pub(super) received_at: Option<Timestamp>,
+    /// The ids that networks gave to the last texts, the oldest first.
+    #[serde(default)]
+    pub(super) sent_ids: VecDeque<String>,
     /// Texts that were queued and are not final yet.
     pub(super) unsent: BTreeMap<EffectId, UnsentText>,
     /// Turns whose texts are not all final, with what `onResponse` is to be told.
@@ -154,7 +157,8 @@ impl ChatSession {
             .bridge
             .as_ref()
             .map_or(0, |open| 1_024 + open.kept_bytes());
-        let people = takeover + kept + self.escalations.len() * 512;
+        let sent: usize = self.sent_ids.iter().map(|id| id.len() + 32).sum();
+        let people = takeover + kept + sent + self.escalations.len() * 512;
         2_048 + messages + keys + exchange + people
     }
 

@@ -327,6 +327,15 @@ impl Draft<'_> {
         if self.session.ended.is_some() {
             return Err(SessionRefusal::Ended);
         }
+        // Not somebody else: the network reports what this host sent.
+        if self
+            .session
+            .sent_ids
+            .iter()
+            .any(|id| id == message_id.as_str())
+        {
+            return Ok(SessionReply::Done);
+        }
         let takeover = &self.cx.agent.hitl.takeover;
         if takeover.on_external_reply && self.has_takeover() && self.session.takeover.is_none() {
             let escalation = self.implicit_escalation(REASON, EscalationMode::LiveTakeover);

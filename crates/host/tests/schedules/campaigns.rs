@@ -7,8 +7,8 @@ use super::{
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Z-173 (half: the selectors, evaluated when the campaign is triggered), Z-172 (half: each recipient has a turn and an
-/// outcome of their own)
+/// Z-173 (half: the selectors, evaluated when the campaign is triggered),
+/// Z-172 (half: segments are resolved when the campaign is triggered, and each recipient has an outcome)
 #[test]
 fn segments_are_resolved_when_the_campaign_is_triggered() {
     let server = desk();
@@ -60,8 +60,8 @@ fn segments_are_resolved_when_the_campaign_is_triggered() {
     assert_eq!(last.as_deref(), Some("tick for b"));
 }
 
-/// Z-242 (half: a user who opted out gets no scheduled and no campaign turn), Z-260 (half: a user's activity does not
-/// move with scheduled turns)
+/// Z-242 (half: a user who opted out gets no scheduled and no campaign turn),
+/// Z-260 (half: a user's activity does not move with scheduled turns)
 #[test]
 fn users_who_opted_out_are_left_alone() {
     let server = desk();

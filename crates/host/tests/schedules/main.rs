@@ -153,8 +153,8 @@ fn users(names: &[&str]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Z-178, Z-179 (half: another user's schedule is refused like one that does not exist), Z-177 (half: the tools), Z-182
-/// (half: refusals of tools)
+/// Z-178, Z-179 (half: another user's schedule is refused like one that does not exist),
+/// Z-177 (half: what the tools make, change, list and cancel)
 #[test]
 fn user_manages_own_schedules_and_nobody_elses() {
     let server = desk();
@@ -214,7 +214,7 @@ fn user_manages_own_schedules_and_nobody_elses() {
     assert_eq!(canceled["status"], "canceled");
 }
 
-/// Z-168 (half: of schedules): a user without a session is addressed only if the schedule may begin one.
+/// Z-168 (half: a user without a session): such a user is addressed only if the schedule may begin one.
 #[test]
 fn user_without_a_session_is_addressed_only_if_that_is_allowed() {
     let server = desk();
@@ -234,7 +234,7 @@ fn user_without_a_session_is_addressed_only_if_that_is_allowed() {
     assert_eq!(delivered(&server, "new"), ["tick for new"]);
 }
 
-/// Z-246, Z-161 (half: If-Match and the body's version lock a schedule), Z-177 (half: the control plane)
+/// Z-246, Z-161 (half: If-Match and the body's version lock a schedule), Z-177 (half: the control plane manages users and segments)
 #[test]
 fn schedules_are_filtered_and_locked() {
     let server = desk();

@@ -19,6 +19,8 @@ pub struct MediaRef {
 pub struct SentMessage {
     /// The id that the network gave it, if it gives one.
     pub provider_message_id: Option<String>,
+    /// The ids of the further messages of a text that was sent as several.
+    pub further_ids: Vec<String>,
     /// The speech that was sent with it.
     pub speech: Option<MediaRef>,
     /// Why it was sent without speech although it was meant to be spoken.

@@ -437,6 +437,9 @@ pub enum SessionEventBody {
         effect_id: EffectId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         provider_message_id: Option<String>,
+        /// The ids of the further messages of a text that was sent as several.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        further_ids: Vec<String>,
         /// The speech that was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         speech: Option<MediaRef>,

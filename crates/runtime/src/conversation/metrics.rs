@@ -2,18 +2,22 @@
 //! with them.
 
 use super::session_machine::SessionMachine;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use std::collections::HashMap;
+use std::sync::Arc;
 use tandem_engine::machine::Decision;
 use tandem_engine::schedule::Schedule;
 use tandem_record::conversation::{
     InboundRefusal, ProviderCircuit, ResponseSource, ScheduleEventBody, SessionEventBody as Body,
     TurnOutcome,
 };
+use tandem_record::{InterruptId, Timestamp};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct TurnLabels {
@@ -42,6 +46,8 @@ pub struct ConversationMetrics {
     pub questions: Family<NameLabel, Counter>,
     pub answers: Family<NameLabel, Counter>,
     pub open_questions: Family<NameLabel, Gauge>,
+    pub oldest_question_seconds: Family<NameLabel, Gauge>,
+    open: Arc<Mutex<OpenQuestions>>,
     pub sends: Family<NameLabel, Counter>,
     pub send_seconds: Histogram,
     pub refused: Family<NameLabel, Counter>,
@@ -51,6 +57,22 @@ pub struct ConversationMetrics {
     pub circuits: Family<NameLabel, Counter>,
     pub schedule_runs: Family<NameLabel, Counter>,
     pub schedule_late_seconds: Histogram,
+}
+
+/// When each open interrupt was opened.
+#[derive(Default)]
+struct OpenQuestions {
+    since: HashMap<InterruptId, (&'static str, Timestamp)>,
+}
+
+impl OpenQuestions {
+    /// Those beyond a bound are younger than what is kept, so the oldest stay known.
+    fn add(&mut self, id: &InterruptId, kind: &'static str, at: Timestamp) {
+        const MOST: usize = 10_000;
+        if self.since.len() < MOST {
+            self.since.insert(id.clone(), (kind, at));
+        }
+    }
 }
 
 impl Default for ConversationMetrics {
@@ -67,6 +89,8 @@ impl Default for ConversationMetrics {
             questions: Family::default(),
             answers: Family::default(),
             open_questions: Family::default(),
+            oldest_question_seconds: Family::default(),
+            open: Arc::default(),
             sends: Family::default(),
             send_seconds: Histogram::new(calls),
             refused: Family::default(),
@@ -123,6 +147,12 @@ impl ConversationMetrics {
             "tandem_chat_questions_open",
             "Interrupts of conversations opened and not ended, since start, by kind",
             self.open_questions.clone(),
+        );
+        r.register_with_unit(
+            "tandem_chat_questions_oldest",
+            "Age of the interrupt of conversations that is open for longest, since start, by kind",
+            Unit::Seconds,
+            self.oldest_question_seconds.clone(),
         );
         r.register(
             "tandem_chat_sends",
@@ -202,6 +232,20 @@ impl ConversationMetrics {
         count(&self.refused, "duplicate");
     }
 
+    /// Looks how old the open interrupts are now.
+    pub(crate) fn note_question_ages(&self, now: Timestamp) {
+        let open = self.open.lock();
+        for name in KINDS {
+            let of_kind = open.since.values().filter(|(kind, _)| *kind == name);
+            let oldest = of_kind.map(|(_, since)| now.ms_since(*since)).max();
+            let seconds = i64::try_from(oldest.unwrap_or(0) / 1_000).unwrap_or(i64::MAX);
+            let gauge = self
+                .oldest_question_seconds
+                .get_or_create(&NameLabel { name });
+            gauge.set(seconds);
+        }
+    }
+
     /// An action was decided about outside of a session.
     pub fn denied(&self) {
         self.denials.inc();
@@ -233,15 +277,24 @@ impl ConversationMetrics {
                     let labels = TurnLabels { source, outcome };
                     self.turns.get_or_create(&labels).inc();
                 }
-                Body::InterruptPaused { kind, .. } => {
+                Body::InterruptPaused {
+                    interrupt_id, kind, ..
+                } => {
                     let name = kind_name(kind);
                     count(&self.questions, name);
                     self.open_questions.get_or_create(&NameLabel { name }).inc();
+                    self.open.lock().add(interrupt_id, name, recorded.at);
                 }
-                Body::InterruptResumed { kind, by, .. } => {
+                Body::InterruptResumed {
+                    interrupt_id,
+                    kind,
+                    by,
+                    ..
+                } => {
                     let name = kind_name(kind);
                     count(&self.answers, by.as_str());
                     self.open_questions.get_or_create(&NameLabel { name }).dec();
+                    self.open.lock().since.remove(interrupt_id);
                 }
                 Body::ResponseSent { .. } => count(&self.sends, "sent"),
                 Body::SendFailed { .. } => count(&self.sends, "failed"),
@@ -296,6 +349,8 @@ fn outcome_name(outcome: &TurnOutcome) -> &'static str {
         TurnOutcome::Canceled { .. } => "canceled",
     }
 }
+
+const KINDS: [&str; 3] = ["confirm", "proxy_wait", "wait"];
 
 fn kind_name(kind: &str) -> &'static str {
     match kind {

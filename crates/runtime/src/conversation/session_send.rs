@@ -72,9 +72,11 @@ impl Runtime {
             Ok(taken) => {
                 self.inner.crash.reach("after_send");
                 self.note_sent(session, &context.key);
-                let first = request.sent_parts.first().cloned();
+                let mut ids = request.sent_parts.iter().cloned().chain([taken.id]);
+                let provider_message_id = ids.next().flatten();
                 SessionOutcome::Done(WorkOutcome::Sent(Ok(SentMessage {
-                    provider_message_id: first.unwrap_or(taken.id),
+                    provider_message_id,
+                    further_ids: ids.flatten().collect(),
                     speech: speech.map(|(id, content)| content.named(id)),
                     speech_error,
                     template: taken.template,

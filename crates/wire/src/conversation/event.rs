@@ -7,7 +7,9 @@ use super::response_payload::write_response_meta;
 use crate::fields::{Fields, WriteFields};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tandem_record::conversation::{AdminActor, SessionEvent, SessionStart};
+use tandem_record::conversation::{
+    AdminActor, SessionEvent, SessionEventBody as Body, SessionStart,
+};
 use tandem_record::{Cause, Masking, Object, Recorded};
 
 /// Who reads the events of a session.
@@ -64,6 +66,11 @@ pub fn event(
     out.set("actor", actor.as_ref().map(shown_actor));
     let mut payload = Payload::new(reader.texts);
     write_payload(body, &mut payload);
+    if let Body::ScheduleScopeDenied { .. } = body {
+        payload.set("userExternalId", &start.user.external_user_id);
+        payload.set("sessionId", session);
+        payload.set("requestId", turn.map(|turn| session.request_id(turn)));
+    }
     if let Some(meta) = response {
         write_response_meta(meta, &mut payload);
     }

@@ -42,11 +42,14 @@ pub(super) fn response_payload(body: &Body, out: &mut Payload) {
         Body::ResponseSent {
             effect_id,
             provider_message_id,
+            further_ids,
             speech,
             template,
         } => {
             out.set("messageId", effect_id);
             out.opt("providerMessageId", provider_message_id.as_ref());
+            let further = Some(further_ids).filter(|ids| !ids.is_empty());
+            out.opt("furtherMessageIds", further);
             out.opt("speech", speech.as_ref());
             out.opt("template", template.as_ref());
         }

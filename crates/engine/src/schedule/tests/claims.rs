@@ -1,6 +1,6 @@
 //! Claims: one run for each occurrence, and how a run goes over to another process.
 
-use super::harness::{TestSchedule, create, cron, for_user};
+use super::harness::{TestSchedule, at, create, cron, for_user};
 use crate::schedule::ScheduleRefusal;
 use serde_json::{Value, json};
 use tandem_record::conversation::{
@@ -154,6 +154,30 @@ fn paused_and_cancelled_schedules_claim_nothing() {
     assert_eq!(test.command(resume), Err(ScheduleRefusal::Canceled));
     assert_eq!(test.command(pause()), Err(ScheduleRefusal::Canceled));
     assert!(test.command(cancel()).is_ok(), "once more changes nothing");
+}
+
+/// Z-171 (half: a claim of a schedule that was changed since it was read is stale)
+#[test]
+fn changed_schedule_is_not_claimed_as_it_was() {
+    let mut test = hourly();
+    let read: Vec<_> = test.timers.keys().cloned().collect();
+    assert!(!read.is_empty());
+    let definition = test.read(&for_user(cron("30 * * * *")));
+    let update = ScheduleCommand::Update {
+        expected: None,
+        definition: Box::new(definition),
+        actor: None,
+    };
+    test.command(update).expect("it changes");
+    test.now = at("2031-03-03T09:00:00Z");
+    let events = test.events.len();
+    for timer in read {
+        test.command(ScheduleCommand::FireTimer(timer))
+            .expect("never refused");
+    }
+    assert_eq!(test.events.len(), events, "09:00 is no occurrence any more");
+    test.clock_at("2031-03-03T09:30:00Z");
+    assert_eq!(test.triggered(), ["09:30"]);
 }
 
 #[test]

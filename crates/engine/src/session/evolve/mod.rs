@@ -58,6 +58,7 @@ impl ChatSession {
             tokens: 0,
             media_bytes: 0,
             received_at: None,
+            sent_ids: VecDeque::new(),
             unsent: BTreeMap::new(),
             reports: VecDeque::new(),
             reporting: None,

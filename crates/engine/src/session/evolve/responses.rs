@@ -7,6 +7,9 @@ use tandem_record::conversation::{
     CandidateOrigin, ResponseSource, SessionEvent, SessionEventBody as Body,
 };
 
+/// Ids of texts that are kept, to know them when a network reports them.
+const MAX_SENT_IDS: usize = 100;
+
 impl ChatSession {
     pub(super) fn fold_response(&mut self, event: &SessionEvent, at: Timestamp) {
         match &event.body {
@@ -88,9 +91,17 @@ impl ChatSession {
                 self.unsent.remove(effect_id);
             }
             Body::ResponseSent {
-                effect_id, speech, ..
+                effect_id,
+                provider_message_id,
+                further_ids,
+                speech,
+                ..
             } => {
                 self.unsent.remove(effect_id);
+                let ids = provider_message_id.iter().chain(further_ids);
+                self.sent_ids.extend(ids.cloned());
+                let surplus = self.sent_ids.len().saturating_sub(MAX_SENT_IDS);
+                self.sent_ids.drain(..surplus);
                 let bytes = speech.as_ref().map_or(0, |speech| speech.bytes);
                 self.media_bytes = self.media_bytes.saturating_add(bytes);
             }

@@ -214,8 +214,8 @@ fn what_cannot_start_is_refused() {
     assert_eq!(kinds, ["finance:false", "replaced", "legal:true"]);
 }
 
-/// Z-97 (half: modes set the defaults and flags override them), Z-107 (half: input nobody waits for is forwarded or
-/// kept), Z-31 (half: answers are forwarded too)
+/// Z-97 (half: modes set the defaults and flags override them), Z-31 (half: answers are forwarded too),
+/// Z-107 (half: input nobody waits for is forwarded or kept, up to 100, the oldest first)
 #[test]
 fn flags_say_what_is_relayed_and_what_is_kept() {
     let ask = json!({"type": "ask", "key": "k", "text": "And?"});

@@ -3,7 +3,9 @@
 use super::harness::{Code, TestSession, code, done, effect, failed, text_of};
 use crate::session::{ProgramStep, Resume};
 use serde_json::{Value, json};
-use tandem_record::conversation::{FlowFailure, FlowRecord, SessionEventBody as Body};
+use tandem_record::conversation::{
+    FlowFailure, FlowRecord, SessionEventBody as Body, SessionTimer,
+};
 
 const ASKED: &str = "When do you want the appointment?";
 const QUESTION: &str = "Confirm booking for Monday? Reply YES or NO";
@@ -305,4 +307,31 @@ fn session_with_an_open_confirmation_is_not_idle() {
     desk.say("Monday");
     let timers = desk.state().required_timers();
     assert_eq!(timers.len(), 1, "the deadline only");
+}
+
+/// Z-249 (half: the sweeper has one timer for a session at rest, which every turn moves, and none for others)
+#[test]
+fn session_has_one_timer_for_its_idleness_at_most() {
+    let mut desk = desk();
+    let idle = |desk: &TestSession| {
+        let timers = desk.state().required_timers().into_iter();
+        let idle = timers.filter(|(timer, _)| *timer == SessionTimer::Idle);
+        idle.map(|(_, due)| due).collect::<Vec<_>>()
+    };
+    for _ in 0..3 {
+        desk.say("hi");
+        assert_eq!(idle(&desk), [desk.now.plus_ms(15 * 60_000)]);
+        desk.wait_seconds(60);
+    }
+    desk.held.push("session.code");
+    desk.receive("hi");
+    desk.perform_all();
+    assert_eq!(idle(&desk), [], "a turn is under way");
+    desk.held.clear();
+    desk.perform_all();
+    desk.wait_seconds(15 * 60 - 1);
+    assert!(desk.state().ended().is_none());
+    desk.wait_seconds(1);
+    assert!(desk.state().ended().is_some());
+    assert_eq!(desk.state().required_timers().len(), 0);
 }

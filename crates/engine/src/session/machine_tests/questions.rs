@@ -296,3 +296,52 @@ fn wait_for_a_confirmation_is_answered_for_the_user() {
     let agreed = json!({"outcome": "positive", "text": "true", "value": true}).to_string();
     assert_eq!(desk.sent.last(), Some(&agreed));
 }
+
+/// The hook looks at an answer of the user. Meanwhile something else ends the question, and comes too late.
+fn answered_slowly(meanwhile: impl FnOnce(&mut TestSession)) -> TestSession {
+    let confirm = json!({"type": "interrupt.confirm", "question": "Sure?", "timeoutSeconds": 60});
+    let mut desk = desk(json!({}), one(confirm));
+    desk.say("start one");
+    desk.held.push("session.code");
+    desk.receive("yes");
+    desk.perform_all();
+    meanwhile(&mut desk);
+    assert_eq!(desk.sent, ["Sure?"], "the answer is not used yet");
+    desk.held.clear();
+    desk.perform_all();
+    desk
+}
+
+/// Z-191 (half: a timer and a decision whose interrupt was closed before their turn came are late, and dropped)
+#[test]
+fn what_comes_for_a_closed_question_is_late() {
+    let interrupt = |desk: &TestSession| {
+        let pause = desk.state().flow().and_then(|flow| flow.pause());
+        pause.expect("it waits").interrupt_id().clone()
+    };
+    let by_timer = answered_slowly(|desk| desk.wait_seconds(61));
+    let by_decision = answered_slowly(|desk| {
+        let interrupt = interrupt(desk);
+        let value = json!(false);
+        desk.act("ana", AdminRequest::AnswerForUser { interrupt, value })
+            .expect("it is open");
+        desk.perform_all();
+    });
+    for desk in [by_timer, by_decision] {
+        assert_eq!(desk.sent, ["Sure?", "true"], "the answer came first");
+        let asked = desk.events.iter().find_map(|event| match event {
+            Body::InterruptPaused { interrupt_id, .. } => Some(interrupt_id),
+            _ => None,
+        });
+        let late = desk.events.iter().filter_map(|event| match event {
+            Body::InterruptLate { interrupt_id } => Some(interrupt_id),
+            _ => None,
+        });
+        assert_eq!(late.collect::<Vec<_>>(), [asked.expect("it was asked")]);
+        assert_eq!(
+            desk.count(|e| matches!(e, Body::InterruptResumed { .. })),
+            1
+        );
+        assert_eq!(desk.flow_ends(), [None]);
+    }
+}

@@ -185,7 +185,7 @@ fn cancelled_text_is_a_success() {
     );
 }
 
-/// Z-163
+/// Z-163 (half: the flow is preselected without a router, the hook may decide otherwise, an id is taken once)
 #[test]
 fn hook_before_the_model_may_decide_otherwise() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
@@ -287,9 +287,9 @@ fn responses_of_scheduled_turns_name_the_schedule() {
     );
 }
 
-/// Z-166 (half: an open confirmation or escalation cancels the run, judged in the commit that would start the turn)
+/// Z-166 (half: an open confirmation cancels the run, judged in the commit that would start the turn)
 #[test]
-fn open_decision_of_a_person_cancels_the_run() {
+fn open_confirmation_cancels_the_run() {
     let mut desk = desk(json!({}));
     begin(&mut desk, turn("confirming", 1));
     assert_eq!(desk.state().hitl_mode(), Some("pending_confirm"));

@@ -123,7 +123,7 @@ fn spoken_answer_of_a_flow_is_its_transcript_and_other_media_its_caption() {
     assert_eq!(answers, ["on Monday", "in Rome", "a view"]);
 }
 
-/// Z-40: failed synthesis falls back to text. Z-247 (half: what was sent is recorded)
+/// Z-40 (half: a text whose speech cannot be made is sent as text), Z-247 (half: what was sent is recorded)
 #[test]
 fn speech_that_cannot_be_made_is_reported_and_its_text_is_sent() {
     let mut desk = TestSession::new(json!({"modality": "voice"}), &[]);
@@ -208,6 +208,83 @@ fn dynamic_replies_follow_the_answer_then_the_words_of_the_user() {
         Modality::Text,
     ];
     assert_eq!(modalities(&desk), expected);
+}
+
+/// Z-40 (half: the order of the rules, but for an agent's own extractor)
+#[test]
+fn first_rule_that_decides_chooses_the_form() {
+    struct Case {
+        agent: &'static str,
+        /// The command by which the user says what they prefer.
+        prefers: &'static str,
+        /// What the answer says itself.
+        answer: Value,
+        words: &'static str,
+        is_spoken: bool,
+        chosen: Modality,
+    }
+    let case = |agent, prefers, answer: Value, words, is_spoken, chosen| Case {
+        agent,
+        prefers,
+        answer,
+        words,
+        is_spoken,
+        chosen,
+    };
+    let (text, voice) = (Modality::Text, Modality::Voice);
+    let cases = [
+        // The agent comes before everything.
+        case("text", "/voice", json!("voice"), "by voice", true, text),
+        case("voice", "/text", json!("text"), "as text", false, voice),
+        // Then a preference for one form.
+        case("auto", "/text", json!("voice"), "by voice", true, text),
+        case("auto", "/voice", json!("text"), "as text", false, voice),
+        // `mirror` looks at the form of the message alone.
+        case("auto", "/mirror", json!("text"), "as text", true, voice),
+        case("auto", "/mirror", json!("voice"), "by voice", false, text),
+        // `dynamic`: the answer, then words, then the form.
+        case("auto", "/dynamic", json!("text"), "by voice", true, text),
+        case("auto", "/dynamic", json!("voice"), "as text", false, voice),
+        case("auto", "/dynamic", Value::Null, "as text", true, text),
+        case("auto", "/dynamic", Value::Null, "by voice", false, voice),
+        case(
+            "auto",
+            "/dynamic",
+            Value::Null,
+            "by voice as text",
+            true,
+            voice,
+        ),
+        case("auto", "/dynamic", Value::Null, "hello", true, voice),
+        case("auto", "/dynamic", Value::Null, "hello", false, text),
+        // Without a preference it is mirrored.
+        case("auto", "", json!("text"), "as text", true, voice),
+        case("auto", "", json!("voice"), "by voice", false, text),
+    ];
+    for (number, case) in cases.into_iter().enumerate() {
+        let config = json!({"modality": case.agent,
+            "outputSchema": {"type": "object", "required": ["reply"]}});
+        let mut desk = TestSession::new(config, &[]);
+        if !case.prefers.is_empty() {
+            desk.say(case.prefers);
+        }
+        let structured = json!({"reply": "a", "modality": case.answer});
+        desk.answers.push_back(Ok(ChatAnswer {
+            structured: Some(structured),
+            ..ChatAnswer::default()
+        }));
+        if case.is_spoken {
+            desk.transcripts.push_back(Ok(case.words.to_owned()));
+            spoken(&mut desk, "");
+        } else {
+            desk.say(case.words);
+        }
+        assert_eq!(
+            modalities(&desk).last(),
+            Some(&case.chosen),
+            "case {number}"
+        );
+    }
 }
 
 /// Z-121 (half: the modality), Z-125 (half: the modality)

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tandem_record::EscalationId;
 use tandem_record::conversation::{
     AdminRequest, ChatAnswer, ChatToolCall, CodeOutcome, EscalationStatus, MessageRole,
-    SessionCommand, SessionEventBody as Body, SessionReply, SideMessage, TakeoverDirection,
-    TakeoverOrigin,
+    SentMessage, SessionCommand, SessionEventBody as Body, SessionReply, SideMessage,
+    TakeoverDirection, TakeoverOrigin,
 };
 
 const MODEL: &str = "model speaks";
@@ -67,8 +67,8 @@ fn escalation_of(reply: Result<SessionReply, SessionRefusal>) -> EscalationId {
     }
 }
 
-/// Z-87 (half: messages reach the person and no model is asked), Z-32 (half: no hook sees them), Z-92 (half: author and
-/// memory), §12.4
+/// Z-87 (half: messages reach the person and no model is asked), Z-32 (half: no hook sees them),
+/// Z-92 (half: author and memory), §12.4
 #[test]
 fn person_and_user_talk_while_the_agent_is_silent() {
     let mut desk = desk(json!({"beforeLLM": {"$fn": true}}));
@@ -399,6 +399,34 @@ fn answer_from_outside_starts_a_takeover() {
             desk.take_over("ana").expect("nobody holds it");
         }
     }
+}
+
+/// Z-235 (half: texts that this host sent, known by their ids, are not recorded and start nothing)
+#[test]
+fn own_texts_that_a_network_reports_are_no_answers_from_outside() {
+    let mut desk = desk(json!({"hitl": {"takeover": {"onExternalReply": true}}}));
+    desk.sent_messages.push_back(SentMessage {
+        provider_message_id: Some("w-1".to_owned()),
+        further_ids: vec!["w-2".to_owned()],
+        ..SentMessage::default()
+    });
+    assert_eq!(desk.say("hi"), [MODEL]);
+    let reported = |id: &str, desk: &TestSession| SessionCommand::RecordExternalReply {
+        message_id: id.into(),
+        text: MODEL.to_owned(),
+        sent_at: desk.now,
+    };
+    let events = desk.events.len();
+    for id in ["w-1", "w-2", "w-1"] {
+        let command = reported(id, &desk);
+        assert_eq!(desk.command(command), Ok(SessionReply::Done));
+    }
+    assert_eq!(desk.events.len(), events);
+    assert!(!desk.state().is_taken_over());
+    // The same words of somebody else are an answer from outside.
+    let command = reported("w-3", &desk);
+    desk.command(command).expect("recorded");
+    assert!(desk.state().is_taken_over());
 }
 
 /// Z-237 (half: the model is told who had the floor, from when to when, with the note)

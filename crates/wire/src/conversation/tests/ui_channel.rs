@@ -87,6 +87,7 @@ fn sent(key: &str) -> Body {
     Body::ResponseSent {
         effect_id: key.into(),
         provider_message_id: None,
+        further_ids: Vec::new(),
         speech: None,
         template: None,
     }
