@@ -268,4 +268,4 @@ impl Definition {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -199,7 +199,7 @@ pub enum MissedPolicy {
     CatchUp,
 }
 
-/// What a scheduled turn does where another flow merely asks.
+/// What a scheduled turn does where another flow merely asks or sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduledActiveFlow {
