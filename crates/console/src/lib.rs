@@ -72,8 +72,9 @@ pub use run_page::{
 };
 pub use schedules::{
     LocalMoment, RecipientListRow, ScheduleListRow, ScheduleListView, SchedulePageView,
-    ScheduleRunListRow, ScheduleRunPageView, ScheduleSelection, ScheduleTriggerView, schedule_link,
-    schedule_list_page, schedule_page, schedule_parts, schedule_rows, schedule_run_page,
+    ScheduleRunListRow, ScheduleRunPageView, ScheduleSelection, ScheduleTriggerView,
+    ScheduledStartView, schedule_link, schedule_list_page, schedule_page, schedule_parts,
+    schedule_rows, schedule_run_page,
 };
 pub use webhooks::{
     WebhookDeliveryRow, WebhookListView, WebhookPageView, WebhookRow, webhook_list_page,

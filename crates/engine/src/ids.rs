@@ -5,7 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use tandem_record::{
-    DefinitionHash, EffectId, InterruptId, NodeId, RunId, Seq, TenantId, Timestamp,
+    DefinitionHash, EffectId, InterruptId, NodeId, Partition, RunId, ScheduleId, Seq, TenantId,
+    Timestamp, WorkflowId,
 };
 
 /// Id of one logical side effect of a node. Retries share it; `ordinal` distinguishes two intended
@@ -58,6 +59,43 @@ pub(crate) fn flow_run_id(
     let text = format!("tandem:flow-of-node:v1\0{parent}\0{node}\0{execution}\0{attempt}");
     let digest = Sha256::digest(text.as_bytes());
     RunId::from(format!("flow-{:012x}-{}", now.0, hex(&digest[..10])))
+}
+
+/// Id of the schedule that carries out a trigger of a document. `owner` is `None` for a document that every tenant
+/// sees.
+pub fn workflow_schedule_id(
+    owner: Option<&Partition>,
+    workflow: &WorkflowId,
+    trigger: &str,
+) -> ScheduleId {
+    let tenant = owner.map_or("", |owner| owner.tenant.as_str());
+    let workspace = owner.and_then(|owner| owner.workspace.as_ref());
+    let workspace = workspace.map_or("", |workspace| workspace.as_str());
+    let text = format!("tandem:workflow-schedule:v1\0{tenant}\0{workspace}\0{workflow}\0{trigger}");
+    let digest = Sha256::digest(text.as_bytes());
+    ScheduleId::from(format!("wfs-{}", hex(&digest[..16])))
+}
+
+/// Id of the run that an occurrence of such a schedule starts: there is one run at most. In the form of other run ids,
+/// so that ids sort by creation.
+pub fn scheduled_run_id(
+    schedule: &ScheduleId,
+    workflow: &WorkflowId,
+    trigger: &str,
+    scheduled_for: Timestamp,
+) -> RunId {
+    let firing_key = format!("{workflow}:{trigger}:{}", scheduled_for.rfc3339());
+    let text = format!("tandem:scheduled-run:v1\0{schedule}\0{firing_key}");
+    let unique = hex(&Sha256::digest(text.as_bytes())[..10]);
+    let time = format!("{:012x}", scheduled_for.0.max(0));
+    RunId::from(format!(
+        "run-{}-{}-7{}-8{}-{}",
+        &time[..8],
+        &time[8..12],
+        &unique[..3],
+        &unique[3..6],
+        &unique[6..18]
+    ))
 }
 
 /// Id of the interrupt that a node opens in its `round`-th execution.

@@ -31,7 +31,10 @@ pub mod tool;
 mod value_kind;
 
 pub use definition::{Definition, Problem};
-pub use ids::{NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id};
+pub use ids::{
+    NOTE_PREFIX, child_run_id, definition_hash, logical_invocation_id, scheduled_run_id,
+    workflow_schedule_id,
+};
 pub use node::{
     APPROVAL_ACTIONS, ASK_USER_ROUTINGS, Availability, FAN_OUT_POLICIES, JOIN_MODES, MAX_FAN_OUT,
     NodeType, advertised_types, node_type,

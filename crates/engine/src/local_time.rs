@@ -5,10 +5,21 @@
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+use tandem_record::Timestamp;
 
 /// The zone of this name, such as `Europe/Berlin`.
 pub(crate) fn zone(name: &str) -> Option<TimeZone> {
     TimeZoneDatabase::bundled().get(name).ok()
+}
+
+/// Reads a moment of ISO 8601; without an offset it is of the clock of a zone.
+pub(crate) fn read_moment(text: &str, timezone: &str) -> Option<Timestamp> {
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Some(Timestamp(at.as_millisecond()));
+    }
+    let local = text.parse::<DateTime>().ok()?;
+    let at = moment_of(&zone(timezone)?, local)?;
+    Some(Timestamp(at.as_millisecond()))
 }
 
 /// `None` beyond the end of the calendar.

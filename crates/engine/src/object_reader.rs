@@ -71,6 +71,24 @@ impl<'a> ObjectReader<'a> {
         })
     }
 
+    /// A reader of the object at `at`.
+    pub(crate) fn of(
+        object: &'a Object,
+        at: impl Into<String>,
+        problems: &'a FieldProblems,
+    ) -> Self {
+        Self {
+            at: at.into(),
+            object,
+            problems,
+        }
+    }
+
+    /// A problem of the object as a whole.
+    pub(crate) fn report_all(&self, message: impl Into<String>) {
+        self.problems.report(self.at.as_str(), message);
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }

@@ -63,6 +63,7 @@ mod transaction;
 mod webhooks;
 mod work_failures;
 mod worker_slots;
+mod workflow_schedules;
 
 pub use audit_actions::AuditAction;
 pub use bell::Bell;
@@ -98,7 +99,8 @@ pub use webhooks::{
 
 // Re-exports of the engine and the store, so that callers need not depend on both.
 pub use tandem_engine::definition::{
-    ChildReference, ConformanceTypes, Permissions, child_references, document, nearest,
+    ChildReference, ConformanceTypes, HORIZON_EXCEEDED, MAX_FUTURE_HORIZON, Permissions,
+    child_references, document, nearest,
 };
 pub use tandem_engine::model::{
     BUDGET_MULTIPLIER, CLARIFICATION_ROUNDS, ENVELOPES_PER_TURN, MAX_ATTEMPTS, MOCK_PROVIDER,

@@ -2,6 +2,8 @@
 
 use crate::runtime::Runtime;
 use crate::submit::MAX_CONFLICTS;
+use crate::transaction::Transaction;
+use crate::workflow_schedules::{ScheduleCommands, schedule_owner};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tandem_engine::definition::{ChildReference, ConformanceTypes, Permissions, child_references};
@@ -131,6 +133,9 @@ impl Runtime {
                 }
                 Some(_) => Registration::Changed,
             };
+            let schedules = self
+                .schedules_of_document(owner, existing.as_ref(), &definition)
+                .map_err(RegisterError::Invalid)?;
             let change = RegistryChange::Register {
                 owner: owner.cloned(),
                 definition: DefinitionRecord {
@@ -144,7 +149,8 @@ impl Runtime {
             let details = Object::from_iter([("definition".to_owned(), json!(definition.hash))]);
             let audit =
                 self.registry_audit_draft(owner, "workflow.register", definition.id(), details);
-            if self.commit_registry(change, guard, audit).await? {
+            let committed = self.commit_registry(change, guard, audit, schedules);
+            if committed.await? {
                 let bytes = document.len();
                 self.inner.definitions.cache_definition(&definition, bytes);
                 return Ok(outcome);
@@ -181,9 +187,10 @@ impl Runtime {
     pub async fn unregister(&self, owner: &Partition, id: &WorkflowId) -> Result<bool, Fault> {
         for _ in 0..MAX_CONFLICTS {
             let existing = self.own_registration(Some(owner), id).await?;
-            if existing.is_none() {
+            let Some(registered) = &existing else {
                 return Ok(false);
-            }
+            };
+            let schedules = Self::ended_schedules(Some(owner), registered);
             let change = RegistryChange::Unregister {
                 owner: Some(owner.clone()),
                 workflow: id.clone(),
@@ -191,7 +198,8 @@ impl Runtime {
             let guard = registration_guard(Some(owner), id, existing);
             let audit =
                 self.registry_audit_draft(Some(owner), "workflow.unregister", id, Object::new());
-            if self.commit_registry(change, guard, audit).await? {
+            let committed = self.commit_registry(change, guard, audit, schedules);
+            if committed.await? {
                 return Ok(true);
             }
         }
@@ -233,7 +241,7 @@ impl Runtime {
             .await
     }
 
-    async fn own_registration(
+    pub(crate) async fn own_registration(
         &self,
         owner: Option<&Partition>,
         id: &WorkflowId,
@@ -269,12 +277,13 @@ impl Runtime {
         AuditDraft::new(now, tenant, &self.actor, action, id.as_str(), details)
     }
 
-    /// `false` on a conflict: another caller changed the registration; reload and retry.
+    /// `false` on a conflict: another caller changed the registration, or a schedule of it; reload and retry.
     async fn commit_registry(
         &self,
         change: RegistryChange,
         guard: CommitGuard,
         audit: AuditDraft,
+        schedules: ScheduleCommands,
     ) -> Result<bool, Fault> {
         let (owner, workflow) = match &change {
             RegistryChange::Register {
@@ -282,27 +291,37 @@ impl Runtime {
             } => (owner.clone(), definition.workflow.clone()),
             RegistryChange::Unregister { owner, workflow } => (owner.clone(), workflow.clone()),
         };
-        let commit = Commit {
-            tenant: owner.as_ref().map(|owner| owner.tenant.clone()),
-            registry: vec![change],
-            guards: vec![guard],
-            audit: vec![audit],
-            ..Commit::default()
+        let result = if schedules.is_empty() {
+            let commit = Commit {
+                tenant: owner.as_ref().map(|owner| owner.tenant.clone()),
+                registry: vec![change],
+                guards: vec![guard],
+                audit: vec![audit],
+                ..Commit::default()
+            };
+            self.store().commit(commit).await.map(drop)
+        } else {
+            let tenant = schedule_owner(owner.as_ref(), None).tenant;
+            let mut transaction = Transaction::begin(self, &tenant).await?;
+            transaction.change_registry(change, guard, audit);
+            if !transaction.change_schedules(schedules).await? {
+                return Ok(false);
+            }
+            transaction.commit().await
         };
-        let result = self.store().commit(commit).await;
         self.inner
             .definitions
             .invalidate_current(owner.as_ref(), &workflow);
         match result {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(Error::Fault(fault)) => Err(fault),
             Err(Error::Conflict(_)) => Ok(false),
         }
     }
 }
 
-/// A registration is replaced only if it is still the one the caller expects.
-fn registration_guard(
+/// The registration must still be the one the caller expects.
+pub(crate) fn registration_guard(
     owner: Option<&Partition>,
     id: &WorkflowId,
     existing: Option<RegisteredWorkflow>,

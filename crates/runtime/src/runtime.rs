@@ -4,7 +4,7 @@ use crate::bell::Bell;
 use crate::cache_epochs::CacheEpoch;
 use crate::clock::Clock;
 use crate::config::RuntimeConfig;
-use crate::conversation::{AgentLogs, AnswerPieces};
+use crate::conversation::{AgentLogs, AnswerPieces, schedule_driver};
 use crate::crash::CrashPoints;
 use crate::definitions::CompiledDefinitions;
 use crate::effects::Effects;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use tandem_engine::model::Providers;
 use tandem_engine::pack::PackTypes;
 use tandem_engine::run::{AgentPolicy, Limits, Run};
+use tandem_engine::schedule::Schedule;
 use tandem_engine::tool::ToolServers;
 use tandem_record::{Actor, RunId};
 use tandem_store::{Fault, Store};
@@ -41,6 +42,7 @@ pub struct Runtime {
 pub(crate) struct Inner {
     pub(crate) config: RuntimeConfig,
     pub(crate) runs: Arc<MachineDriver<Run>>,
+    pub(crate) schedules: Arc<MachineDriver<Schedule>>,
     /// Every machine of this host, the workflow run included.
     pub(crate) machines: Machines,
     pub(crate) definitions: CompiledDefinitions,
@@ -76,9 +78,14 @@ impl Runtime {
         let runs = MachineDriver::new((), config.cached_runs, config.cached_bytes);
         let mut machines = config.machines.clone();
         machines.register(Arc::clone(&runs));
-        if let Some(conversations) = &config.conversations {
-            conversations.register(&mut machines);
-        }
+        let schedules = match &config.conversations {
+            Some(conversations) => {
+                conversations.register(&mut machines);
+                Arc::clone(&conversations.schedules)
+            }
+            None => schedule_driver(None),
+        };
+        machines.register(Arc::clone(&schedules));
         if config.is_single_process {
             let broken = config.store.break_leases(&config.owner).await?;
             if broken > 0 {
@@ -91,6 +98,7 @@ impl Runtime {
         let runtime = Self {
             inner: Arc::new(Inner {
                 runs,
+                schedules,
                 machines,
                 effects: Effects::new(&config),
                 webhooks: Webhooks::default(),

@@ -24,7 +24,7 @@ use tandem_engine::run::{self, NewChildRun, WorkMeter};
 use tandem_record::{EffectId, Seq, StreamId, TenantId};
 use tandem_store::{
     Append, AuditDraft, Commit, CommitGuard, Committed, Error, Fault, IdempotencyRecord,
-    MAX_BODY_BYTES, OutboxChange, SnapshotRecord, TimerChange,
+    MAX_BODY_BYTES, OutboxChange, RegistryChange, SnapshotRecord, TimerChange,
 };
 
 /// Number of events after which a snapshot saves more reading than it costs.
@@ -86,6 +86,18 @@ impl<'a> Transaction<'a> {
         self.commit
             .outbox
             .push(OutboxChange::Remove(work.effect.id.clone()));
+    }
+
+    /// Changes what the id of a workflow stands for in the same commit, if it is still as the guard says.
+    pub(crate) fn change_registry(
+        &mut self,
+        change: RegistryChange,
+        guard: CommitGuard,
+        audit: AuditDraft,
+    ) {
+        self.commit.registry.push(change);
+        self.require(guard);
+        self.audit(audit);
     }
 
     /// Stores something beside the events of its parts in the same commit.
@@ -232,6 +244,7 @@ impl<'a> Transaction<'a> {
             && commit.timers.is_empty()
             && commit.outbox.is_empty()
             && commit.interrupts.is_empty()
+            && commit.registry.is_empty()
             && commit.idempotency.is_empty();
         let mut committed = Committed::default();
         if !idle {

@@ -1,5 +1,5 @@
 //! Schedules, their occurrences, and the recipients of campaigns. A schedule's `position` is the order of
-//! creation. A page of schedules is one range of the index of its most selective condition; the others
+//! creation. A schedule of a workflow has the empty agent, and its workflow in the column `flow`. A page of schedules is one range of the index of its most selective condition; the others
 //! filter its rows.
 
 use crate::SqliteStore;
@@ -7,8 +7,8 @@ use crate::cursor_position::{cursor_position, position_query};
 use crate::fault;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tandem_record::conversation::ScheduleStatus;
-use tandem_record::{AgentId, FlowId, ScheduleId, ScheduleRunId, TenantId, Timestamp};
+use tandem_record::conversation::{ScheduleStatus, ScheduleTarget};
+use tandem_record::{AgentId, FlowId, ScheduleId, ScheduleRunId, TenantId, Timestamp, WorkflowId};
 use tandem_store::{
     Fault, Listing, ListingPage, ReadSchedules, ScheduleFilter, ScheduleRecipientRow, ScheduleRow,
     ScheduleRunRow, listing,
@@ -37,8 +37,8 @@ pub(crate) fn put(connection: &Connection, row: &ScheduleRow) -> Result<()> {
             row.schedule_id.as_str(),
             row.tenant.as_str(),
             row.workspace.as_ref().map(AsRef::as_ref),
-            row.agent.as_str(),
-            row.flow.as_str(),
+            row.agent.as_ref().map_or("", AgentId::as_str),
+            started(row),
             row.status.as_str(),
             row.target_kind,
             row.user_external_id,
@@ -46,6 +46,13 @@ pub(crate) fn put(connection: &Connection, row: &ScheduleRow) -> Result<()> {
             row.body,
         ])
         .map(drop)
+}
+
+/// The flow or the workflow.
+fn started(row: &ScheduleRow) -> &str {
+    let flow = row.flow.as_ref().map(FlowId::as_str);
+    let workflow = row.workflow.as_ref().map(WorkflowId::as_str);
+    flow.or(workflow).unwrap_or_default()
 }
 
 pub(crate) fn put_run(connection: &Connection, row: &ScheduleRunRow) -> Result<()> {
@@ -79,14 +86,17 @@ fn from_row(row: &Row<'_>) -> Result<ScheduleRow> {
     let text = |column: usize| -> Result<&str> { Ok(row.get_ref(column)?.as_str()?) };
     let status = text(5)?;
     let unknown = || fault::malformed(5, format!("schedule status {status}"));
+    let (agent, started, target_kind) = (text(3)?, text(4)?, text(6)?);
+    let is_of_workflow = target_kind == ScheduleTarget::WORKFLOW;
     Ok(ScheduleRow {
         schedule_id: ScheduleId::new(text(0)?),
         tenant: TenantId::new(text(1)?),
         workspace: row.get_ref(2)?.as_str_or_null()?.map(Into::into),
-        agent: AgentId::new(text(3)?),
-        flow: FlowId::new(text(4)?),
+        agent: (!agent.is_empty()).then(|| AgentId::new(agent)),
+        flow: (!is_of_workflow).then(|| FlowId::new(started)),
+        workflow: is_of_workflow.then(|| WorkflowId::new(started)),
         status: ScheduleStatus::parse(status).ok_or_else(unknown)?,
-        target_kind: row.get(6)?,
+        target_kind: target_kind.to_owned(),
         user_external_id: row.get(7)?,
         campaign: row.get(8)?,
         body: row.get(9)?,

@@ -139,7 +139,7 @@ pub(super) async fn run(
     let (recipients, next) = listed.await?;
     let view = ScheduleRunPageView {
         schedule_id: record.schedule_id.to_string(),
-        flow_id: record.flow_id.to_string(),
+        starts: schedule_view::starts(record.flow_id.as_ref(), &record.target),
         target: schedule_view::target(&record.target),
         run: schedule_view::run(&api, &schedule.definition, &record),
         recipients: recipients.iter().map(schedule_view::recipient).collect(),

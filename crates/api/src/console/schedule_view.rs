@@ -7,13 +7,13 @@ use tandem_access::{Identity, Scope};
 use tandem_app::conversation::{DeskRight, Recipient};
 use tandem_console::{
     DeskOffer, LocalMoment, RecipientListRow, ScheduleListRow, SchedulePageView,
-    ScheduleRunListRow, ScheduleTriggerView,
+    ScheduleRunListRow, ScheduleTriggerView, ScheduledStartView,
 };
 use tandem_record::conversation::{
     MissedPolicy, OutcomeCounts, ScheduleDefinition, ScheduleOrigin, SchedulePlane, ScheduleRecord,
     ScheduleRunRecord, ScheduleTarget, ScheduleTrigger, ScheduledActiveFlow, ScheduledOutcome,
 };
-use tandem_record::{SessionId, Timestamp};
+use tandem_record::{FlowId, RunId, SessionId, Timestamp};
 
 /// Occurrences to come on the page of a schedule.
 const NEXT: usize = 5;
@@ -35,8 +35,8 @@ fn row_without_run(api: &ApiState, record: &ScheduleRecord) -> ScheduleListRow {
     let shown = |at| moment(api, definition, at);
     ScheduleListRow {
         id: record.id.to_string(),
-        agent_id: record.agent_id.to_string(),
-        flow_id: definition.flow_id.to_string(),
+        agent_id: record.agent_id.as_ref().map(ToString::to_string),
+        starts: starts(definition.flow_id.as_ref(), &definition.target),
         status: record.status.as_str().to_owned(),
         trigger: match &definition.trigger {
             ScheduleTrigger::Cron { expr } => ScheduleTriggerView::Cron(line(expr)),
@@ -59,7 +59,7 @@ pub(super) fn page(
 ) -> SchedulePageView {
     let definition = &record.definition;
     let next = api.app.next_occurrences(record, NEXT).into_iter();
-    let offer = |scope| match api.app.schedule_right(reader, &record.agent_id, scope) {
+    let offer = |scope| match api.app.schedule_right(reader, record, scope) {
         DeskRight::None => DeskOffer::Nothing,
         DeskRight::As(actor) => DeskOffer::As(line(&actor)),
         DeskRight::NeedsCredential => DeskOffer::WithToken,
@@ -107,6 +107,7 @@ pub(super) fn run(
         reason: run.reason.as_deref().map(line),
         attempt: run.attempt,
         session_id: run.session_id.as_ref().map(SessionId::to_string),
+        workflow_run_id: run.workflow_run_id.as_ref().map(RunId::to_string),
         recipients: run.expanded_recipients,
         counts: counts(&run.counts),
         is_campaign: run.target.campaign().is_some(),
@@ -123,13 +124,22 @@ pub(super) fn recipient(found: &Recipient) -> RecipientListRow {
     }
 }
 
-/// Whom a schedule is for, in words.
+/// What a schedule starts.
+pub(super) fn starts(flow: Option<&FlowId>, target: &ScheduleTarget) -> ScheduledStartView {
+    match target.workflow() {
+        Some(workflow) => ScheduledStartView::Workflow(line(workflow.workflow_id.as_str())),
+        None => ScheduledStartView::Flow(flow.map(FlowId::to_string).unwrap_or_default()),
+    }
+}
+
+/// Whom a schedule is for, or the trigger that it is of, in words.
 pub(super) fn target(target: &ScheduleTarget) -> String {
     match target {
         ScheduleTarget::User(user) => line(&format!("user {}", user.user_external_id)),
         ScheduleTarget::Segment(campaign) => {
             line(&format!("segment {}", campaign.segment.segment_id()))
         }
+        ScheduleTarget::Workflow(workflow) => line(&workflow.trigger_id),
     }
 }
 
@@ -146,6 +156,10 @@ fn created_by(origin: &ScheduleOrigin) -> String {
         SchedulePlane::Control => format!("admin {}", who(&origin.actor_id)),
         SchedulePlane::Tool => format!("user {}", who(&origin.user_id)),
         SchedulePlane::Config => "the file of the agent".to_owned(),
+        SchedulePlane::Workflow => match &origin.actor_id {
+            None => "the document of the operator".to_owned(),
+            who_registered => format!("the document of {}", who(who_registered)),
+        },
     }
 }
 

@@ -273,6 +273,11 @@ impl Problem {
         if first.as_ref().is_some_and(|p| p.capability.is_some()) {
             problem.code = "capability_required";
         }
+        let is_beyond = |p: &DocumentProblem| p.reason == Some(tandem_app::HORIZON_EXCEEDED);
+        if first.as_ref().is_some_and(is_beyond) {
+            problem.code = tandem_app::HORIZON_EXCEEDED;
+            problem = problem.with("maxFutureHorizon", tandem_app::MAX_FUTURE_HORIZON);
+        }
         // Fields the protocol requires when there is a single cause.
         if let Some(first) = first {
             let node = first.node.map(|n| n.to_string());

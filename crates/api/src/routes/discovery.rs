@@ -165,6 +165,7 @@ fn document(api: &ApiState) -> Value {
         node_types,
         interrupt_kinds: &kinds,
         approval_actions: &tandem_app::APPROVAL_ACTIONS,
+        max_future_horizon: Some(tandem_app::MAX_FUTURE_HORIZON),
         webhooks: api.app.has_webhooks(),
         test_seams: api.test_seams,
         mock_agent: api.app.has_conformance_types(),

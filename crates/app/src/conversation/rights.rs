@@ -247,7 +247,7 @@ impl App {
     }
 }
 
-fn signals<'a>(call: &'a AdminCall<'_>) -> AdminSignals<'a> {
+pub(super) fn signals<'a>(call: &'a AdminCall<'_>) -> AdminSignals<'a> {
     AdminSignals {
         token: call.headers.get(ADMIN_TOKEN).map(String::as_str),
         chat: call.chat,

@@ -1,10 +1,11 @@
 //! Schedules: what admins do to them, and reading them with their occurrences and recipients.
 //!
 //! Changes take the right `schedule.manage` of the agent's rules. Reading takes the scope of the key, like reading
-//! conversations.
+//! conversations. Schedules of workflows are made by registering documents; pausing, resuming and cancelling them takes
+//! the scope of the key alone, like runs.
 
 use super::desk_work::DeskRight;
-use super::rights::{AdminCall, PrivilegedAction};
+use super::rights::{AdminCall, PrivilegedAction, signals};
 use super::submit_error;
 use crate::app::App;
 use crate::error::{AppError, InvalidField, ResourceKind};
@@ -15,7 +16,7 @@ use tandem_record::conversation::{
     AdminActor, RecipientRecord, ScheduleCommand, ScheduleDefinition, ScheduleOrigin,
     SchedulePlane, ScheduleRecord, ScheduleRunRecord, ScheduleStatus,
 };
-use tandem_record::{AgentId, FlowId, Object, ScheduleId, ScheduleRunId, Timestamp};
+use tandem_record::{AgentId, FlowId, Object, ScheduleId, ScheduleRunId, Timestamp, WorkflowId};
 use tandem_runtime::conversation::{
     AgentProblem, AgentSpec, Occurrences, ScheduleReply, read_schedule, written_schedule,
 };
@@ -25,11 +26,15 @@ const MANAGE: &str = "schedule.manage";
 /// Reason of a schedule that an admin cancelled.
 const BY_ADMIN: &str = "admin";
 
+const OF_DOCUMENT: &str =
+    "is a trigger of a workflow's document; register a document with another trigger";
+
 /// Which schedules are listed.
 #[derive(Default)]
 pub struct ScheduleQuery {
     pub agent: Option<AgentId>,
     pub flow: Option<FlowId>,
+    pub workflow: Option<WorkflowId>,
     pub status: Option<ScheduleStatus>,
     pub target_kind: Option<String>,
     pub user_external_id: Option<String>,
@@ -95,10 +100,16 @@ impl App {
         };
         call.caller.require_scope(scope)?;
         let record = self.find_schedule(call.caller, schedule).await?;
-        let actor = Some(self.authorize_schedules(call, &record.agent_id).await?);
+        let actor = match &record.agent_id {
+            Some(agent) => Some(self.authorize_schedules(call, agent).await?),
+            None => Some(key_holder(call)),
+        };
         let command = match change {
             ScheduleChange::Update(changes) => {
-                let spec = self.ready_agent(&record.agent_id)?;
+                let Some(agent) = &record.agent_id else {
+                    return Err(AppError::invalid("", OF_DOCUMENT));
+                };
+                let spec = self.ready_agent(agent)?;
                 let mut written = written_schedule(&record.definition);
                 written.extend(changes);
                 ScheduleCommand::Update {
@@ -180,6 +191,7 @@ impl App {
             workspace: caller.workspace.clone(),
             agent: query.agent.or_else(|| caller.agent.clone()),
             flow: query.flow,
+            workflow: query.workflow,
             status: query.status,
             target_kind: query.target_kind,
             user_external_id: query.user_external_id,
@@ -291,10 +303,20 @@ impl App {
         local.unwrap_or_else(|| at.rfc3339())
     }
 
-    /// What a reader may be offered to do with the schedules of an agent, where their key has this scope. Nothing is
-    /// recorded.
-    pub fn schedule_right(&self, caller: &Identity, agent: &AgentId, scope: Scope) -> DeskRight {
-        self.offered_right(caller, agent, scope, MANAGE)
+    /// What a reader may be offered to do with a schedule, where their key has this scope. Nothing is recorded.
+    pub fn schedule_right(
+        &self,
+        caller: &Identity,
+        schedule: &ScheduleRecord,
+        scope: Scope,
+    ) -> DeskRight {
+        match &schedule.agent_id {
+            Some(agent) => self.offered_right(caller, agent, scope, MANAGE),
+            None if caller.require_scope(scope).is_ok() => {
+                DeskRight::As(caller.principal.to_string())
+            }
+            None => DeskRight::None,
+        }
     }
 
     async fn find_schedule_run(
@@ -311,7 +333,7 @@ impl App {
         let is_covered = caller
             .partition()
             .covers_parts(&owner.tenant, owner.workspace.as_ref());
-        match is_covered && caller.reaches_agent(&record.agent_id) {
+        match is_covered && reaches(caller, record.agent_id.as_ref()) {
             true => Ok(record),
             false => Err(unknown()),
         }
@@ -328,9 +350,27 @@ impl App {
             let owner = &record.owner;
             let partition = caller.partition();
             partition.covers_parts(&owner.tenant, owner.workspace.as_ref())
-                && caller.reaches_agent(&record.agent_id)
+                && reaches(caller, record.agent_id.as_ref())
         });
         found.ok_or(AppError::NotFound(ResourceKind::Schedule))
+    }
+}
+
+/// Who changes a schedule by the scope of their key.
+fn key_holder(call: &AdminCall<'_>) -> AdminActor {
+    AdminActor {
+        id: call.caller.principal.to_string(),
+        role: None,
+        channel: signals(call).channel(),
+        metadata: None,
+    }
+}
+
+/// A key that is good for one agent does not reach workflows.
+fn reaches(caller: &Identity, agent: Option<&AgentId>) -> bool {
+    match agent {
+        Some(agent) => caller.reaches_agent(agent),
+        None => caller.agent.is_none(),
     }
 }
 

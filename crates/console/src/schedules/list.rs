@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::occurrence::{
-    LocalMoment, ScheduleRunListRow, ScheduleTriggerView, moment, outcome, trigger_as_written,
-    trigger_words,
+    LocalMoment, ScheduleRunListRow, ScheduleTriggerView, ScheduledStartView, moment, outcome,
+    starts, trigger_as_written, trigger_words,
 };
 use crate::chrome::{Chrome, Section, page_with};
 use crate::run_list::live_indicator;
@@ -32,12 +32,13 @@ pub struct ScheduleSelection {
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleListRow {
     pub id: String,
-    pub agent_id: String,
-    pub flow_id: String,
+    /// `None` for a schedule of a workflow.
+    pub agent_id: Option<String>,
+    pub starts: ScheduledStartView,
     pub status: String,
     pub trigger: ScheduleTriggerView,
     pub timezone: String,
-    /// The user or the segment, in words.
+    /// The user, the segment or the trigger, in words.
     pub target: String,
     pub campaign: Option<String>,
     pub next: Option<LocalMoment>,
@@ -124,7 +125,7 @@ fn rows(view: &ScheduleListView) -> Markup {
             tr.empty {
                 td colspan="6" {
                     @if is_filtered { "No schedules match this filter." }
-                    @else { "No schedules yet. They are written in the file of an agent or made over the API." }
+                    @else { "No schedules yet. They are written in the file of an agent, made over the API, or triggers of workflows." }
                 }
             }
         }
@@ -137,7 +138,10 @@ fn row_of(row: &ScheduleListRow) -> Markup {
             td.c-status { (status::badge(&row.status)) }
             td.c-run {
                 a.id href=(links::schedule(&row.id)) { (row.id) }
-                span.sub { (row.agent_id) " · flow " (row.flow_id) }
+                span.sub {
+                    @if let Some(agent) = &row.agent_id { (agent) " · " }
+                    (row.starts.kind()) " " (starts(&row.starts))
+                }
             }
             td.c-workflow {
                 @match trigger_words(&row.trigger) {

@@ -9,6 +9,6 @@ mod run_page;
 pub use list::{
     ScheduleListRow, ScheduleListView, ScheduleSelection, schedule_list_page, schedule_rows,
 };
-pub use occurrence::{LocalMoment, ScheduleRunListRow, ScheduleTriggerView};
+pub use occurrence::{LocalMoment, ScheduleRunListRow, ScheduleTriggerView, ScheduledStartView};
 pub use page::{SchedulePageView, schedule_link, schedule_page, schedule_parts};
 pub use run_page::{RecipientListRow, ScheduleRunPageView, schedule_run_page};

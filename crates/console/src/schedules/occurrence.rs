@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::cron_words::cron_words;
-use crate::status;
+use crate::{links, status};
 
 /// A moment, and how the clock of the schedule's zone shows it.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,37 @@ impl Default for ScheduleTriggerView {
     }
 }
 
+/// What a schedule starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScheduledStartView {
+    Flow(String),
+    Workflow(String),
+}
+
+impl Default for ScheduledStartView {
+    fn default() -> Self {
+        Self::Flow(String::new())
+    }
+}
+
+impl ScheduledStartView {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Flow(_) => "flow",
+            Self::Workflow(_) => "workflow",
+        }
+    }
+}
+
+pub(super) fn starts(view: &ScheduledStartView) -> Markup {
+    html! {
+        @match view {
+            ScheduledStartView::Flow(flow) => (flow),
+            ScheduledStartView::Workflow(id) => a href=(links::workflow(id)) { (id) },
+        }
+    }
+}
+
 /// One occurrence that was claimed.
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleRunListRow {
@@ -41,6 +72,8 @@ pub struct ScheduleRunListRow {
     pub attempt: u32,
     /// The conversation of a run for one user.
     pub session_id: Option<String>,
+    /// The run of a workflow that it started.
+    pub workflow_run_id: Option<String>,
     /// How many users a campaign addresses, once they are known.
     pub recipients: Option<u32>,
     /// How many of them ended in each way; those with none are left out.

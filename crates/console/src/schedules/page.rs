@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use super::list::ScheduleListRow;
 use super::occurrence::{
-    LocalMoment, ScheduleRunListRow, moment, outcome, recipients, trigger_as_written, trigger_words,
+    LocalMoment, ScheduleRunListRow, ScheduledStartView, moment, outcome, recipients, starts,
+    trigger_as_written, trigger_words,
 };
 use crate::chrome::{Chrome, Section, page_with};
 use crate::desk::DeskOffer;
@@ -42,7 +43,9 @@ pub fn schedule_page(chrome: &Chrome, view: &SchedulePageView) -> String {
             nav aria-label="Breadcrumb" {
                 ol.crumbs {
                     li { a href=(links::SCHEDULES) { "Schedules" } }
-                    li { a href=(links::schedules_of_agent(&schedule.agent_id)) { (schedule.agent_id) } }
+                    @if let Some(agent) = &schedule.agent_id {
+                        li { a href=(links::schedules_of_agent(agent)) { (agent) } }
+                    }
                 }
             }
             @if view.live { (live_indicator()) }
@@ -105,17 +108,27 @@ fn facts(view: &SchedulePageView) -> Markup {
             }
             div { dt { "As written" } dd { (trigger_as_written(&schedule.trigger)) } }
             div { dt { "Zone" } dd { (schedule.timezone) } }
-            div { dt { "Flow" } dd { (schedule.flow_id) } }
-            div { dt { "For" } dd { (schedule.target) } }
+            @match &schedule.starts {
+                ScheduledStartView::Flow(_) => {
+                    div { dt { "Flow" } dd { (starts(&schedule.starts)) } }
+                    div { dt { "For" } dd { (schedule.target) } }
+                }
+                ScheduledStartView::Workflow(_) => {
+                    div { dt { "Workflow" } dd { (starts(&schedule.starts)) } }
+                    div { dt { "Trigger" } dd { (schedule.target) } }
+                }
+            }
             @if let Some(campaign) = &schedule.campaign { div { dt { "Campaign" } dd { (campaign) } } }
             @if let Some(session) = &view.session_id {
                 div { dt { "Conversation" } dd { a.id href=(links::conversation(session)) { (session) } } }
             }
             div { dt { "Missed runs" } dd { (view.on_missed) } }
-            div { dt { "While another flow asks" } dd { (view.on_active_flow) } }
-            div {
-                dt { "Without a conversation" }
-                dd { @if view.starts_sessions { "begins one" } @else { "is skipped" } }
+            @if let ScheduledStartView::Flow(_) = &schedule.starts {
+                div { dt { "While another flow asks" } dd { (view.on_active_flow) } }
+                div {
+                    dt { "Without a conversation" }
+                    dd { @if view.starts_sessions { "begins one" } @else { "is skipped" } }
+                }
             }
             div { dt { "Made by" } dd { (view.created_by) ", " (time::ago(&view.created_at)) } }
             div { dt { "Version" } dd { (view.version) } }
@@ -221,6 +234,9 @@ fn run_row(run: &ScheduleRunListRow) -> Markup {
                     a href=(links::schedule_run(&run.id)) { (moment(&run.scheduled_for)) }
                 } @else if let Some(session) = &run.session_id {
                     a href=(links::conversation(session)) { (moment(&run.scheduled_for)) }
+                } @else if let Some(id) = &run.workflow_run_id {
+                    a href=(links::run(id)) { (moment(&run.scheduled_for)) }
+                    span.sub.id { (id) }
                 } @else { (moment(&run.scheduled_for)) }
                 @if run.attempt > 1 { span.sub { "attempt " (run.attempt) } }
             }

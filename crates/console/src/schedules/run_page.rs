@@ -2,14 +2,16 @@
 
 use maud::{Markup, html};
 
-use super::occurrence::{ScheduleRunListRow, moment, outcome, recipients};
+use super::occurrence::{
+    ScheduleRunListRow, ScheduledStartView, moment, outcome, recipients, starts,
+};
 use crate::chrome::{Chrome, Section, page_with};
 use crate::{links, status, time};
 
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleRunPageView {
     pub schedule_id: String,
-    pub flow_id: String,
+    pub starts: ScheduledStartView,
     /// The user or the segment, in words.
     pub target: String,
     pub run: ScheduleRunListRow,
@@ -45,7 +47,15 @@ pub fn schedule_run_page(chrome: &Chrome, view: &ScheduleRunPageView) -> String 
             dl.facts {
                 div { dt { "For" } dd { (view.target) } }
                 div { dt { "Recipients" } dd { (recipients(run)) } }
-                div { dt { "Flow" } dd { (view.flow_id) } }
+                @match &view.starts {
+                    ScheduledStartView::Flow(_) => div { dt { "Flow" } dd { (starts(&view.starts)) } },
+                    ScheduledStartView::Workflow(_) => {
+                        div { dt { "Workflow" } dd { (starts(&view.starts)) } }
+                        @if let Some(id) = &run.workflow_run_id {
+                            div { dt { "Run" } dd { a.id href=(links::run(id)) { (id) } } }
+                        }
+                    }
+                }
                 @if let Some(reason) = &run.reason { div { dt { "Reason" } dd { (reason) } } }
                 div { dt { "Started" } dd { (time::ago(&run.started_at)) } }
                 @if let Some(at) = &run.finished_at {

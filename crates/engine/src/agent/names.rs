@@ -118,7 +118,9 @@ fn command_flows(spec: &AgentSpec, problems: &FieldProblems) {
 fn schedules(spec: &AgentSpec, problems: &FieldProblems) {
     for (key, schedule) in &spec.schedules {
         let at = format!("/schedules/{}/flowId", escaped(key));
-        known_flow(spec, schedule.flow_id.as_str(), &at, problems);
+        if let Some(flow) = &schedule.flow_id {
+            known_flow(spec, flow.as_str(), &at, problems);
+        }
     }
 }
 

@@ -56,7 +56,9 @@ pub fn read_schedule(
     let reader = ObjectReader::new(value, "", &problems);
     let definition = reader.and_then(|reader| read(&reader, &agent.scheduler));
     if let Some(definition) = &definition {
-        names::known_flow(agent, definition.flow_id.as_str(), "/flowId", &problems);
+        if let Some(flow) = &definition.flow_id {
+            names::known_flow(agent, flow.as_str(), "/flowId", &problems);
+        }
         if let Some(why) = missed_for_good(definition, now) {
             problems.report("/trigger/runAt", why);
         }
@@ -91,7 +93,8 @@ fn missed_for_good(definition: &ScheduleDefinition, now: Timestamp) -> Option<&'
 }
 
 fn check_input(definition: &ScheduleDefinition, agent: &AgentSpec, problems: &FieldProblems) {
-    let flow = agent.flows.get(definition.flow_id.as_str());
+    let flow = definition.flow_id.as_ref();
+    let flow = flow.and_then(|flow| agent.flows.get(flow.as_str()));
     let Some(schema) = flow.and_then(|flow| flow.input_schema.as_ref()) else {
         return;
     };
@@ -122,7 +125,7 @@ fn read(fields: &ObjectReader<'_>, scheduler: &SchedulerSpec) -> Option<Schedule
         fields.report("metadata", message);
     }
     Some(ScheduleDefinition {
-        flow_id: FlowId::from(flow_id),
+        flow_id: Some(FlowId::from(flow_id)),
         trigger: trigger?,
         timezone: scheduler.timezone.clone(),
         target: target?,
@@ -171,7 +174,7 @@ fn trigger(fields: &ObjectReader<'_>, timezone: &str) -> Option<ScheduleTrigger>
         false => {
             only(&trigger, "once", &["expr"]);
             let text = trigger.required_text("runAt");
-            let run_at = moment(&text, timezone);
+            let run_at = local_time::read_moment(&text, timezone);
             if run_at.is_none() && !text.is_empty() {
                 let message = "must be a moment such as 2031-03-03T09:00:00Z; without an offset \
                                it is read in the agent's time zone";
@@ -180,16 +183,6 @@ fn trigger(fields: &ObjectReader<'_>, timezone: &str) -> Option<ScheduleTrigger>
             Some(ScheduleTrigger::Once { run_at: run_at? })
         }
     }
-}
-
-/// Reads a moment of ISO 8601.
-fn moment(text: &str, timezone: &str) -> Option<Timestamp> {
-    if let Ok(at) = text.parse::<jiff::Timestamp>() {
-        return Some(Timestamp(at.as_millisecond()));
-    }
-    let local = text.parse::<jiff::civil::DateTime>().ok()?;
-    let at = local_time::moment_of(&local_time::zone(timezone)?, local)?;
-    Some(Timestamp(at.as_millisecond()))
 }
 
 fn target(fields: &ObjectReader<'_>) -> Option<ScheduleTarget> {

@@ -2,7 +2,10 @@
 //! so that the runs pinned to it stay readable.
 
 use super::check::{Examined, examine};
-use super::{Definition, Permissions, Problem, undefined_names, unreachable, without_effect};
+use super::{
+    Definition, Permissions, Problem, scheduled_triggers, undefined_names, unreachable,
+    without_effect,
+};
 use crate::conformance::scripts::decision_faults;
 use crate::node::{Kind, RefusalPolicy, profile_problem, unknown_pack_settings, unknown_settings};
 use serde_json::Value;
@@ -36,7 +39,7 @@ impl Definition {
         if let Some(definition) = &definition {
             problems.extend(quorums(definition));
             problems.extend(profiles(definition));
-            problems.extend(schedules(definition));
+            problems.extend(scheduled_triggers::problems(definition, permissions));
             problems.extend(defaults(definition));
             problems.extend(mapped_channels(definition));
             problems.extend(closed_settings(definition));
@@ -58,21 +61,6 @@ impl Definition {
             _ => Err(problems),
         }
     }
-}
-
-/// A schedule trigger is refused, because this host does not start such runs.
-fn schedules(definition: &Definition) -> Vec<Problem> {
-    let triggers = definition.document.triggers.iter().enumerate();
-    triggers
-        .filter(|(_, trigger)| trigger.kind == "schedule" && trigger.enabled)
-        .map(|(i, _)| Problem {
-            capability: Some("scheduling"),
-            ..Problem::new(
-                format!("/triggers/{i}"),
-                "this host starts no runs by schedule; remove or disable the trigger",
-            )
-        })
-        .collect()
 }
 
 /// A quorum is filled by different people. More than are named, over all levels of escalation, never

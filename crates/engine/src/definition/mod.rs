@@ -5,6 +5,7 @@ pub(crate) mod admission;
 mod check;
 pub mod document;
 mod nearest;
+mod scheduled_triggers;
 pub(crate) mod schema;
 pub(crate) mod sensitive;
 mod supervision;
@@ -15,6 +16,9 @@ mod unreachable;
 mod without_effect;
 
 pub use nearest::nearest;
+pub use scheduled_triggers::{
+    HORIZON_EXCEEDED, MAX_FUTURE_HORIZON, ScheduledTrigger, scheduled_trigger_hashes,
+};
 pub use undefined_names::{ChildReference, child_references};
 
 use crate::conformance::MOCK_PROVIDER_KEY;
@@ -264,4 +268,4 @@ impl Definition {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

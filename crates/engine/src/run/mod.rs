@@ -49,6 +49,7 @@ pub use replay::{ForkSource, fork};
 pub use required_work::{required_effects, required_timers};
 pub use state::{Run, State};
 
+pub(crate) use decide::check_all_inputs;
 pub(crate) use draft::DecisionDraft;
 pub(crate) use memory::NewMemoryEntry;
 pub(crate) use scheduling::{Done, NodeOutcome};

@@ -128,7 +128,7 @@ fn occurrences(definition: &ScheduleDefinition) -> Option<Occurrences> {
 }
 
 /// The id of a run follows from its occurrence. The time first, so that ids sort by it.
-fn run_id(schedule: &ScheduleId, at: Timestamp) -> ScheduleRunId {
+pub fn occurrence_id(schedule: &ScheduleId, at: Timestamp) -> ScheduleRunId {
     let digest = Sha256::digest(format!("tandem:schedule-run:v1\0{schedule}\0{}", at.0).as_bytes());
     let hex: String = digest[..10].iter().map(|b| format!("{b:02x}")).collect();
     ScheduleRunId::from(format!("srun-{:012x}-{hex}", at.0.max(0)))
@@ -147,7 +147,7 @@ impl Draft<'_> {
                 self.actor.clone_from(actor);
                 if self.schedule.known().is_none() {
                     let created_by = created_by.clone();
-                    self.create(agent_id, owner, definition, created_by, None);
+                    self.create(Some(agent_id), owner, definition, created_by, None);
                 }
                 Ok(())
             }
@@ -157,7 +157,7 @@ impl Draft<'_> {
                 definition,
                 fingerprint,
             } => {
-                self.configure(agent_id, owner, definition, fingerprint);
+                self.configure(agent_id.as_ref(), owner, definition, fingerprint);
                 Ok(())
             }
             ScheduleCommand::Unconfigure => {
@@ -225,6 +225,10 @@ impl Draft<'_> {
                 self.note_outcome(report);
                 Ok(())
             }
+            ScheduleCommand::NoteRun(start) => {
+                self.note_run(start);
+                Ok(())
+            }
         }
     }
 
@@ -251,14 +255,14 @@ impl Draft<'_> {
 
     fn create(
         &mut self,
-        agent_id: &AgentId,
+        agent_id: Option<&AgentId>,
         owner: &Owner,
         definition: &ScheduleDefinition,
         created_by: ScheduleOrigin,
         configured: Option<String>,
     ) {
         self.emit(Body::Created {
-            agent_id: agent_id.clone(),
+            agent_id: agent_id.cloned(),
             owner: owner.clone(),
             definition: Box::new(definition.clone()),
             created_by,
@@ -269,23 +273,29 @@ impl Draft<'_> {
 
     fn configure(
         &mut self,
-        agent_id: &AgentId,
+        agent_id: Option<&AgentId>,
         owner: &Owner,
         definition: &ScheduleDefinition,
         fingerprint: &str,
     ) {
         let fingerprint = fingerprint.to_owned();
         let Some(known) = self.schedule.known() else {
+            let workflow = definition.target.workflow();
             let created_by = ScheduleOrigin {
-                plane: SchedulePlane::Config,
-                actor_id: None,
+                plane: match workflow {
+                    None => SchedulePlane::Config,
+                    Some(_) => SchedulePlane::Workflow,
+                },
+                actor_id: workflow
+                    .and_then(|workflow| workflow.registered_by.as_ref())
+                    .map(ToString::to_string),
                 user_id: None,
             };
             return self.create(agent_id, owner, definition, created_by, Some(fingerprint));
         };
         let is_same = known.configured.as_ref() == Some(&fingerprint);
         if is_same && !known.is_removed {
-            return;
+            return self.hand_over(definition);
         }
         let (status, next) = match known.record.status {
             ScheduleStatus::Paused => (ScheduleStatus::Paused, None),
@@ -295,6 +305,22 @@ impl Draft<'_> {
             ),
         };
         self.change(Some(definition.clone()), Some(fingerprint), status, next);
+    }
+
+    /// The same trigger of a document that somebody else registered: when it takes place stays.
+    fn hand_over(&mut self, definition: &ScheduleDefinition) {
+        let Some(record) = self.schedule.record() else {
+            return;
+        };
+        let target = &record.definition.target;
+        if target.workflow().is_some() && *target != definition.target {
+            let handed_over = ScheduleDefinition {
+                target: definition.target.clone(),
+                ..record.definition.clone()
+            };
+            let (status, next) = (record.status, record.next_run_at);
+            self.change(Some(handed_over), None, status, next);
+        }
     }
 
     fn update(&mut self, definition: &ScheduleDefinition) -> Result<(), ScheduleRefusal> {
@@ -414,7 +440,7 @@ impl Draft<'_> {
     }
 
     fn claim(&mut self, scheduled_for: Timestamp, next_run_at: Option<Timestamp>) {
-        let run_id = run_id(&self.schedule.id, scheduled_for);
+        let run_id = occurrence_id(&self.schedule.id, scheduled_for);
         self.emit(Body::Triggered {
             run_id: run_id.clone(),
             scheduled_for,

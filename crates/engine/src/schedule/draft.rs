@@ -78,6 +78,12 @@ impl<'a> Draft<'a> {
                     kind: ScheduleWork::ResolveSegment { run_id: id.clone() },
                 });
             }
+            if before.is_none() && run.definition.target.workflow().is_some() {
+                effects.push(Effect {
+                    id: EffectId::from(format!("{id}:run")),
+                    kind: ScheduleWork::StartRun { run_id: id.clone() },
+                });
+            }
             let released = before.map_or(0, ActiveRun::released);
             effects.extend((released..run.released()).map(|ordinal| Effect {
                 id: EffectId::from(format!("{id}:{ordinal}")),

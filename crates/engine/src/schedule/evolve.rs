@@ -9,7 +9,7 @@ use tandem_record::conversation::{
 };
 use tandem_record::{Recorded, ScheduleRunId, Timestamp};
 
-/// The reason of a schedule that its agent's file has no more.
+/// The reason of a schedule that its agent's file, or the document of its workflow, has no more.
 pub(super) const REMOVED: &str = "removed_from_configuration";
 
 impl Schedule {
@@ -100,7 +100,7 @@ impl KnownSchedule {
                 claimed_by,
             } => {
                 let definition = Arc::new(self.record.definition.clone());
-                let is_campaign = definition.target.campaign().is_some();
+                let is_for_one = definition.target.user().is_some();
                 let run = ActiveRun {
                     definition,
                     scheduled_for: *scheduled_for,
@@ -109,7 +109,7 @@ impl KnownSchedule {
                     claimed_by: claimed_by.clone(),
                     claimed_at: at,
                     limits: *limits,
-                    recipients: (!is_campaign).then_some(1),
+                    recipients: is_for_one.then_some(1),
                     allowed: limits.per_minute.unwrap_or(u32::MAX),
                     allowed_at: at,
                     under_way: BTreeSet::new(),

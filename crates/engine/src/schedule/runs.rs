@@ -2,12 +2,20 @@
 
 use super::draft::Draft;
 use tandem_record::conversation::{
-    OutcomeCounts, ScheduleEventBody as Body, ScheduledOutcome, ScheduledStart, ScheduledTurnReport,
+    OutcomeCounts, ScheduleEventBody as Body, ScheduledOutcome, ScheduledRunStart, ScheduledStart,
+    ScheduledTurnReport,
 };
-use tandem_record::{ScheduleRunId, SessionId};
+use tandem_record::{RunId, ScheduleRunId, SessionId};
 
 /// Users in one event.
 const LISTED_AT_ONCE: usize = 500;
+
+/// Where the only turn or run of an occurrence is found.
+#[derive(Default)]
+struct Place {
+    turn: Option<(SessionId, Option<u64>)>,
+    workflow_run: Option<RunId>,
+}
 
 impl Draft<'_> {
     fn attempt(&self, run: &ScheduleRunId) -> u32 {
@@ -45,7 +53,13 @@ impl Draft<'_> {
             Ok(users) => users,
             Err(reason) => {
                 let outcome = (ScheduledOutcome::Failed, Some(reason.clone()));
-                return self.finish_run(run_id, outcome, false, OutcomeCounts::default(), None);
+                return self.finish_run(
+                    run_id,
+                    outcome,
+                    false,
+                    OutcomeCounts::default(),
+                    Place::default(),
+                );
             }
         };
         for (i, part) in users.chunks(LISTED_AT_ONCE).enumerate() {
@@ -62,7 +76,13 @@ impl Draft<'_> {
         });
         if users.is_empty() {
             let outcome = (ScheduledOutcome::Skipped, Some("empty_segment".to_owned()));
-            return self.finish_run(run_id, outcome, false, OutcomeCounts::default(), None);
+            return self.finish_run(
+                run_id,
+                outcome,
+                false,
+                OutcomeCounts::default(),
+                Place::default(),
+            );
         }
         if self.run(run_id).is_some_and(|run| run.is_canceled) {
             self.finish_campaign(run_id);
@@ -123,6 +143,10 @@ impl Draft<'_> {
         if !run.is_campaign() {
             let mut counts = OutcomeCounts::default();
             counts.add(outcome, 1);
+            let place = Place {
+                turn: place,
+                workflow_run: None,
+            };
             return self.finish_run(run_id, (outcome, reason), false, counts, place);
         }
         let (session_id, turn) = place.map_or((None, None), |(id, turn)| (Some(id), turn));
@@ -164,7 +188,25 @@ impl Draft<'_> {
         counts.add(ScheduledOutcome::Skipped, rest);
         let reason = (rest > 0).then(|| "schedule_canceled".to_owned());
         let (outcome, partial) = counts.aggregate();
-        self.finish_run(run_id, (outcome, reason), partial, counts, None);
+        let nowhere = Place::default();
+        self.finish_run(run_id, (outcome, reason), partial, counts, nowhere);
+    }
+
+    /// The occurrence of a workflow is over once its run began: the run has a history of its own.
+    pub(super) fn note_run(&mut self, start: &ScheduledRunStart) {
+        let run = self.run(&start.run_id);
+        if run.is_none_or(|run| run.definition.target.workflow().is_none()) {
+            return;
+        }
+        self.take_over(&start.run_id);
+        let mut counts = OutcomeCounts::default();
+        counts.add(start.outcome, 1);
+        let place = Place {
+            turn: None,
+            workflow_run: start.workflow_run_id.clone(),
+        };
+        let outcome = (start.outcome, start.reason.clone());
+        self.finish_run(&start.run_id, outcome, false, counts, place);
     }
 
     fn finish_run(
@@ -173,9 +215,12 @@ impl Draft<'_> {
         (outcome, reason): (ScheduledOutcome, Option<String>),
         partial: bool,
         counts: OutcomeCounts,
-        place: Option<(SessionId, Option<u64>)>,
+        place: Place,
     ) {
-        let (session_id, turn) = place.map_or((None, None), |(id, turn)| (Some(id), turn));
+        let (session_id, turn) = match place.turn {
+            None => (None, None),
+            Some((session, turn)) => (Some(session), turn),
+        };
         self.emit(Body::RunFinished {
             run_id: run_id.clone(),
             attempt: self.attempt(run_id),
@@ -185,6 +230,7 @@ impl Draft<'_> {
             counts,
             session_id,
             turn,
+            workflow_run_id: place.workflow_run,
         });
     }
 }

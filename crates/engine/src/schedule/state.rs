@@ -23,9 +23,9 @@ pub struct Schedule {
 pub struct KnownSchedule {
     pub(super) head: Seq,
     pub(super) record: ScheduleRecord,
-    /// The definition of the agent's file that it was last given, hashed.
+    /// What the agent's file or the document of the workflow said last, hashed.
     pub(super) configured: Option<String>,
-    /// It was cancelled because the agent's file has it no more.
+    /// It was cancelled because the file or the document has it no more.
     pub(super) is_removed: bool,
     pub(super) runs: BTreeMap<ScheduleRunId, ActiveRun>,
 }
@@ -42,7 +42,7 @@ pub struct ActiveRun {
     /// The last sign of whoever has the claim.
     pub(super) claimed_at: Timestamp,
     pub(super) limits: RunLimits,
-    /// How many users it has; `None` while they are not known.
+    /// How many users it has; `None` while they are not known, and for a run of a workflow.
     pub recipients: Option<u32>,
     /// How many may begin so far.
     pub(super) allowed: u32,

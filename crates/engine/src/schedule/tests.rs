@@ -8,3 +8,4 @@ mod definitions;
 mod harness;
 mod missed;
 mod user_query;
+mod workflows;

@@ -297,8 +297,19 @@ impl ChatSession {
     /// A person's answer is pending, so that nothing else may start.
     pub(super) fn has_open_interrupt(&self) -> bool {
         let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
-        pause.is_some_and(FlowPause::is_interrupt)
-            || self.attached_escalation().is_some()
+        pause.is_some_and(FlowPause::is_interrupt) || self.concerns_a_person()
+    }
+
+    /// The flow, if there is one, merely asks its user or sleeps.
+    pub(super) fn waits_for_nobody_else(&self) -> bool {
+        let pause = self.flow.as_ref().and_then(|flow| flow.pause.as_ref());
+        let merely = |pause: &FlowPause| !pause.is_interrupt() || pause.is_sleep();
+        pause.is_none_or(merely) && !self.concerns_a_person()
+    }
+
+    /// A person beside the user is asked, or takes part.
+    fn concerns_a_person(&self) -> bool {
+        self.attached_escalation().is_some()
             || self.approval.is_some()
             || self.takeover.is_some()
             || self.bridge.is_some()

@@ -55,8 +55,8 @@ impl Draft<'_> {
         if self.agent_mode() == AgentMode::Off {
             return Some((ScheduledOutcome::Skipped, AGENT_OFF));
         }
-        let is_asking = session.flow.is_some() && !session.has_open_interrupt();
-        let preempts = turn.on_active_flow == ScheduledActiveFlow::Preempt && is_asking;
+        let may_end = session.flow.is_some() && session.waits_for_nobody_else();
+        let preempts = turn.on_active_flow == ScheduledActiveFlow::Preempt && may_end;
         let is_busy = session.flow.is_some() && !preempts;
         is_busy.then_some((ScheduledOutcome::Skipped, FLOW_ACTIVE))
     }

@@ -39,6 +39,9 @@ pub(crate) struct ScheduleListArgs {
     pub(crate) agent: Option<String>,
     #[arg(long, value_name = "FLOW")]
     pub(crate) flow: Option<String>,
+    /// Only the triggers of this workflow
+    #[arg(long, value_name = "WORKFLOW", conflicts_with_all = ["agent", "flow", "user", "campaign"])]
+    pub(crate) workflow: Option<String>,
     /// active, paused, canceled or completed
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,

@@ -64,6 +64,7 @@ async fn list(args: ScheduleListArgs) -> anyhow::Result<ExitCode> {
     let filters = [
         ("agentId", args.agent),
         ("flowId", args.flow),
+        ("workflowId", args.workflow),
         ("status", args.status),
         ("userExternalId", args.user),
         ("campaignId", args.campaign),
@@ -74,13 +75,13 @@ async fn list(args: ScheduleListArgs) -> anyhow::Result<ExitCode> {
     } else if found.is_empty() {
         output::note("no schedules");
     } else {
-        let mut table = table(["ID", "AGENT", "FLOW", "FOR", "WHEN", "STATUS", "NEXT"]);
+        let mut table = table(["ID", "AGENT", "STARTS", "FOR", "WHEN", "STATUS", "NEXT"]);
         for schedule in &found {
             let part = |key: &str| sanitize(schedule[key].as_str().unwrap_or_default());
             table.add_row([
                 part("id"),
                 part("agentId"),
-                part("flowId"),
+                starts(schedule),
                 target(schedule),
                 part(trigger(schedule)),
                 part("status"),
@@ -99,8 +100,19 @@ fn trigger(schedule: &Value) -> &'static str {
     }
 }
 
-/// Whom a schedule is for.
+/// The flow or the workflow.
+fn starts(schedule: &Value) -> String {
+    sanitize(&match schedule["workflowId"].as_str() {
+        Some(workflow) => format!("workflow {workflow}"),
+        None => schedule["flowId"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+/// Whom a schedule is for, or which trigger it is.
 fn target(schedule: &Value) -> String {
+    if let Some(trigger) = schedule["triggerId"].as_str() {
+        return sanitize(&format!("trigger {trigger}"));
+    }
     let segment = &schedule["segmentSelector"];
     let text = match schedule["targetUserExternalId"].as_str() {
         Some(user) => user.to_owned(),
@@ -128,6 +140,7 @@ fn report(connection: &ConnectionArgs, schedule: &Value) -> anyhow::Result<ExitC
         ("schedule", "id"),
         ("agent", "agentId"),
         ("flow", "flowId"),
+        ("workflow", "workflowId"),
         ("cron", "cronExpr"),
         ("once at", "runAt"),
         ("time zone", "timezone"),
@@ -264,7 +277,15 @@ async fn runs(args: ScheduleRunsArgs) -> anyhow::Result<ExitCode> {
     } else if found.is_empty() {
         output::note("it has not taken place yet");
     } else {
-        let mut table = table(["ID", "FOR", "OUTCOME", "REASON", "RECIPIENTS", "ATTEMPT"]);
+        let mut table = table([
+            "ID",
+            "FOR",
+            "OUTCOME",
+            "REASON",
+            "RUN",
+            "RECIPIENTS",
+            "ATTEMPT",
+        ]);
         for run in &found {
             let part = |key: &str| sanitize(run[key].as_str().unwrap_or_default());
             let recipients = &run["expandedRecipients"];
@@ -273,6 +294,7 @@ async fn runs(args: ScheduleRunsArgs) -> anyhow::Result<ExitCode> {
                 part("scheduledFor"),
                 outcome(run),
                 part("reason"),
+                part("runId"),
                 recipients
                     .as_u64()
                     .map_or_else(String::new, |n| n.to_string()),

@@ -166,6 +166,11 @@ impl FlowPause {
         }
     }
 
+    /// Whether it ends at its time and by nothing else.
+    pub fn is_sleep(&self) -> bool {
+        matches!(self, Self::Wait { wait_for, .. } if *wait_for == WaitFor::Timeout)
+    }
+
     /// Whether a person's decision is pending that scheduled work and hooks must not disturb.
     pub fn is_interrupt(&self) -> bool {
         !matches!(self, Self::Ask { .. })

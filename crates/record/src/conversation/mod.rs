@@ -68,11 +68,11 @@ pub use schedule::{
     CampaignTarget, MissedPolicy, OnMissed, OutcomeCounts, RecipientRecord, ScheduleDefinition,
     ScheduleOrigin, SchedulePlane, ScheduleRecord, ScheduleRunRecord, ScheduleStatus,
     ScheduleTarget, ScheduleTrigger, ScheduledActiveFlow, ScheduledOutcome, SegmentSelector,
-    UserTarget,
+    UserTarget, WorkflowTarget,
 };
 pub use schedule_command::{
     ScheduleCommand, ScheduleRef, ScheduleTimer, ScheduleToolCall, ScheduleToolOperation,
-    ScheduleWork, ScheduledStart, ScheduledTurn, ScheduledTurnReport,
+    ScheduleWork, ScheduledRunStart, ScheduledStart, ScheduledTurn, ScheduledTurnReport,
 };
 pub use schedule_event::{RunLimits, ScheduleEvent, ScheduleEventBody};
 pub use session_event::SessionEventBody;

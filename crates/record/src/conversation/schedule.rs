@@ -1,6 +1,10 @@
-//! Schedules: what starts a flow by the clock, for one user or for many, and what became of each occurrence.
+//! Schedules: what starts a flow by the clock, for one user or for many, or a run of a workflow, and what became of
+//! each occurrence.
 
-use crate::{AgentId, FlowId, Object, Owner, ScheduleId, ScheduleRunId, SessionId, Timestamp};
+use crate::{
+    AgentId, FlowId, Object, Owner, Principal, RunId, ScheduleId, ScheduleRunId, SessionId,
+    Timestamp, WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +12,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleDefinition {
-    pub flow_id: FlowId,
+    /// What users are addressed with. A schedule of a workflow has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_id: Option<FlowId>,
     pub trigger: ScheduleTrigger,
     /// The zone in which the trigger is read.
     pub timezone: String,
@@ -55,6 +61,8 @@ impl ScheduleTrigger {
 pub enum ScheduleTarget {
     User(UserTarget),
     Segment(CampaignTarget),
+    /// Nobody: a run of a workflow starts.
+    Workflow(WorkflowTarget),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +82,20 @@ pub struct CampaignTarget {
     pub segment: SegmentSelector,
 }
 
+/// The trigger of a workflow's document that a schedule carries out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowTarget {
+    pub workflow_id: WorkflowId,
+    pub trigger_id: String,
+    /// The document is the operator's: every tenant sees it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_shared: bool,
+    /// Who registered the document last. Runs are theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_by: Option<Principal>,
+}
+
 /// Which users of an agent a campaign addresses. Evaluated when it is triggered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -89,24 +111,35 @@ pub enum SegmentSelector {
 }
 
 impl ScheduleTarget {
+    /// The kind of a target that is a workflow.
+    pub const WORKFLOW: &'static str = "workflow";
+
     pub fn kind(&self) -> &'static str {
         match self {
             Self::User(_) => "user",
             Self::Segment(_) => "segment",
+            Self::Workflow(_) => Self::WORKFLOW,
         }
     }
 
     pub fn user(&self) -> Option<&UserTarget> {
         match self {
             Self::User(user) => Some(user),
-            Self::Segment(_) => None,
+            Self::Segment(_) | Self::Workflow(_) => None,
         }
     }
 
     pub fn campaign(&self) -> Option<&CampaignTarget> {
         match self {
-            Self::User(_) => None,
             Self::Segment(campaign) => Some(campaign),
+            Self::User(_) | Self::Workflow(_) => None,
+        }
+    }
+
+    pub fn workflow(&self) -> Option<&WorkflowTarget> {
+        match self {
+            Self::Workflow(workflow) => Some(workflow),
+            Self::User(_) | Self::Segment(_) => None,
         }
     }
 
@@ -166,7 +199,7 @@ pub enum MissedPolicy {
     CatchUp,
 }
 
-/// What a scheduled turn does where another flow merely asks.
+/// What a scheduled turn does where another flow merely asks or sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduledActiveFlow {
@@ -208,6 +241,8 @@ pub enum SchedulePlane {
     Control,
     Tool,
     Config,
+    /// A trigger of a workflow's document.
+    Workflow,
 }
 
 /// Who made a schedule.
@@ -215,7 +250,7 @@ pub enum SchedulePlane {
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleOrigin {
     pub plane: SchedulePlane,
-    /// The admin, on the control plane.
+    /// The admin, on the control plane; who registered the document of a workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_id: Option<String>,
     /// The user in whose conversation it was made, on the tool plane.
@@ -228,7 +263,9 @@ pub struct ScheduleOrigin {
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleRecord {
     pub id: ScheduleId,
-    pub agent_id: AgentId,
+    /// Whose flow it starts. A schedule of a workflow has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     pub owner: Owner,
     pub definition: ScheduleDefinition,
     pub status: ScheduleStatus,
@@ -309,9 +346,11 @@ impl OutcomeCounts {
 pub struct ScheduleRunRecord {
     pub id: ScheduleRunId,
     pub schedule_id: ScheduleId,
-    pub agent_id: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<AgentId>,
     pub owner: Owner,
-    pub flow_id: FlowId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_id: Option<FlowId>,
     pub target: ScheduleTarget,
     pub scheduled_for: Timestamp,
     pub started_at: Timestamp,
@@ -331,6 +370,9 @@ pub struct ScheduleRunRecord {
     pub session_id: Option<SessionId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u64>,
+    /// The run of a workflow that it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_run_id: Option<RunId>,
     /// How many users the segment had when it was triggered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expanded_recipients: Option<u32>,

@@ -5,7 +5,8 @@ use super::{
     AdminActor, ScheduleDefinition, ScheduleOrigin, ScheduledActiveFlow, ScheduledOutcome,
 };
 use crate::{
-    AgentId, FlowId, MessageId, Object, Owner, ScheduleId, ScheduleRunId, SessionId, Timestamp,
+    AgentId, FlowId, MessageId, Object, Owner, RunId, ScheduleId, ScheduleRunId, SessionId,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,14 +21,15 @@ pub enum ScheduleCommand {
         created_by: ScheduleOrigin,
         actor: Option<AdminActor>,
     },
-    /// The agent's file has this schedule.
+    /// The agent's file, or the document of a workflow, has this schedule.
     Configure {
-        agent_id: AgentId,
+        agent_id: Option<AgentId>,
         owner: Owner,
         definition: Box<ScheduleDefinition>,
+        /// Changes with what was written.
         fingerprint: String,
     },
-    /// The agent's file has it no more.
+    /// The file or the document has it no more.
     Unconfigure,
     Update {
         /// The version the caller has seen.
@@ -58,6 +60,17 @@ pub enum ScheduleCommand {
     NoteStart(Box<ScheduledStart>),
     /// The turn of a user is over, as far as the schedule is concerned.
     NoteOutcome(Box<ScheduledTurnReport>),
+    /// The run of a workflow began, or why it did not.
+    NoteRun(Box<ScheduledRunStart>),
+}
+
+/// What became of an occurrence that starts a run of a workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduledRunStart {
+    pub run_id: ScheduleRunId,
+    pub outcome: ScheduledOutcome,
+    pub reason: Option<String>,
+    pub workflow_run_id: Option<RunId>,
 }
 
 /// What became of the attempt to begin the turn of one user.
@@ -106,6 +119,8 @@ pub enum ScheduleWork {
     ResolveSegment { run_id: ScheduleRunId },
     /// Begin the turn of one user.
     StartTurn { run_id: ScheduleRunId, ordinal: u32 },
+    /// Start the run of a workflow.
+    StartRun { run_id: ScheduleRunId },
 }
 
 impl ScheduleWork {
@@ -114,6 +129,7 @@ impl ScheduleWork {
         match self {
             Self::ResolveSegment { .. } => "schedule.segment",
             Self::StartTurn { .. } => "schedule.turn",
+            Self::StartRun { .. } => "schedule.run",
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     AdminActor, OutcomeCounts, ScheduleDefinition, ScheduleOrigin, ScheduleStatus, ScheduledOutcome,
 };
-use crate::{AgentId, Owner, ScheduleRunId, SessionId, Timestamp};
+use crate::{AgentId, Owner, RunId, ScheduleRunId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// One event with what all share.
@@ -30,11 +30,12 @@ pub struct RunLimits {
 #[serde(tag = "t", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ScheduleEventBody {
     Created {
-        agent_id: AgentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent_id: Option<AgentId>,
         owner: Owner,
         definition: Box<ScheduleDefinition>,
         created_by: ScheduleOrigin,
-        /// The definition of the agent's file, hashed.
+        /// What the agent's file or the document of the workflow says, hashed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         configured: Option<String>,
         next_run_at: Option<Timestamp>,
@@ -137,6 +138,9 @@ pub enum ScheduleEventBody {
         session_id: Option<SessionId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<u64>,
+        /// The run of a workflow that it started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workflow_run_id: Option<RunId>,
     },
 }
 

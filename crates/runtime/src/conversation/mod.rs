@@ -69,12 +69,14 @@ pub use network::{
 pub use read_session::SessionEventPage;
 pub use rebuild_session::{SessionComparison, SessionDifference};
 pub use receive::{MessageClaim, NewMessage, OVERLOADED, ReceivedMessage};
+pub(crate) use schedules::CONFIGURED_TENANT;
 pub use session_access::{
     AgentEventPage, LoggedAgentEvent, LoggedScheduleEvent, LoggedSessionEvent,
 };
 pub use session_machine::{SessionAnswer, SessionMachine};
 pub(crate) use session_retention::SessionPurgeCursors;
 pub use session_work::SessionOutcome;
+pub(crate) use settings::schedule_driver;
 pub use settings::{Conversations, SessionSettings};
 pub use stored_program::JournalPage;
 pub use test_seams::TestSeams;

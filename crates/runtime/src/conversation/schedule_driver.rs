@@ -22,7 +22,7 @@ use tandem_store::{Commit, Fault, Lane, NewEvent};
 pub enum ScheduleOutcome {
     /// The users of a segment, or why they cannot be told.
     Segment(Result<Vec<String>, String>),
-    /// Beginning the turn is recording it.
+    /// Beginning the turn or the run is recording it.
     Start,
 }
 
@@ -35,10 +35,11 @@ impl DrivenMachine for Schedule {
     const STREAM_PREFIX: &'static str = "when:";
     const SNAPSHOT_FORMAT: u32 = 1;
 
-    type Settings = Arc<dyn AgentHost>;
+    /// The agents of this host, if it has any.
+    type Settings = Option<Arc<dyn AgentHost>>;
     type Outcome = ScheduleOutcome;
 
-    fn limits<'a>(_: &'a Runtime, _: &'a Arc<dyn AgentHost>) -> &'a () {
+    fn limits<'a>(_: &'a Runtime, _: &'a Self::Settings) -> &'a () {
         &()
     }
 
@@ -64,7 +65,8 @@ impl DrivenMachine for Schedule {
         current: &Self,
         command: &ScheduleCommand,
     ) -> Result<Decision<Self>, SubmitError> {
-        let agent = agent_of(current, command).and_then(|agent| driver.settings.agent(agent));
+        let agents = driver.settings.as_ref();
+        let agent = agent_of(current, command).and_then(|agent| agents?.agent(agent));
         let default = SchedulerSpec::default();
         let config = &runtime.inner.config;
         let context = ScheduleContext {
@@ -97,9 +99,10 @@ impl DrivenMachine for Schedule {
         internal_lane(self.tenant())
     }
 
-    /// Occurrences for one user begin in their order.
+    /// Occurrences for one user, and those of a workflow, begin in their order.
     fn order_key(&self, effect: &ScheduleWork) -> Option<OrderKey> {
-        let ScheduleWork::StartTurn { run_id, .. } = effect else {
+        let (ScheduleWork::StartTurn { run_id, .. } | ScheduleWork::StartRun { run_id }) = effect
+        else {
             return None;
         };
         let run = self.run(run_id).filter(|run| !run.is_campaign());
@@ -160,11 +163,9 @@ impl DrivenMachine for Schedule {
 
 fn agent_of<'a>(current: &'a Schedule, command: &'a ScheduleCommand) -> Option<&'a AgentId> {
     match (current.record(), command) {
-        (Some(record), _) => Some(&record.agent_id),
-        (
-            None,
-            ScheduleCommand::Create { agent_id, .. } | ScheduleCommand::Configure { agent_id, .. },
-        ) => Some(agent_id),
+        (Some(record), _) => record.agent_id.as_ref(),
+        (None, ScheduleCommand::Create { agent_id, .. }) => Some(agent_id),
+        (None, ScheduleCommand::Configure { agent_id, .. }) => agent_id.as_ref(),
         (None, _) => None,
     }
 }

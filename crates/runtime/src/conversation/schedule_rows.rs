@@ -2,9 +2,10 @@
 //! and the log of its agent.
 
 use tandem_engine::machine::{Decision, Machine as _};
-use tandem_engine::schedule::{ActiveRun, Schedule};
+use tandem_engine::schedule::{ActiveRun, Schedule, occurrence_id};
 use tandem_record::conversation::{
-    RecipientRecord, ScheduleEvent, ScheduleEventBody as Body, ScheduleRecord, ScheduleRunRecord,
+    OutcomeCounts, RecipientRecord, ScheduleEvent, ScheduleEventBody as Body, ScheduleRecord,
+    ScheduleRunRecord, ScheduledOutcome,
 };
 use tandem_record::{Recorded, ScheduleRunId};
 use tandem_store::{Commit, ConversationChange, ScheduleRecipientRow, ScheduleRow, ScheduleRunRow};
@@ -38,6 +39,8 @@ pub(super) fn project(
             rows.push(ConversationChange::PutScheduleRun(row));
         }
         rows.extend(recipients(event, &state));
+        let skipped = skipped_run(record, event).map(ConversationChange::PutScheduleRun);
+        rows.extend(skipped);
     }
     let known = decision.after.known();
     let runs = known.into_iter().flat_map(|known| known.runs());
@@ -49,10 +52,12 @@ pub(super) fn project(
             rows.push(ConversationChange::PutScheduleRun(row));
         }
     }
-    if !decision.events.is_empty() {
+    if let Some(agent) = &record.agent_id
+        && !decision.events.is_empty()
+    {
         rows.push(ConversationChange::LogEvents {
             tenant: record.owner.tenant.clone(),
-            agent: record.agent_id.clone(),
+            agent: agent.clone(),
             stream: decision.after.stream(),
         });
     }
@@ -66,6 +71,7 @@ fn schedule_row(record: &ScheduleRecord) -> ScheduleRow {
         workspace: record.owner.workspace.clone(),
         agent: record.agent_id.clone(),
         flow: record.definition.flow_id.clone(),
+        workflow: target.workflow().map(|target| target.workflow_id.clone()),
         status: record.status,
         target_kind: target.kind().to_owned(),
         user_external_id: target.user().map(|user| user.user_external_id.clone()),
@@ -91,6 +97,7 @@ fn run_record(record: &ScheduleRecord, id: &ScheduleRunId, run: &ActiveRun) -> S
         partial: false,
         session_id: None,
         turn: None,
+        workflow_run_id: None,
         expanded_recipients: run.recipients.filter(|_| run.is_campaign()),
         counts: run.counts,
     }
@@ -110,6 +117,7 @@ fn finished_run(
         counts,
         session_id,
         turn,
+        workflow_run_id,
         ..
     } = &event.event.body
     {
@@ -120,8 +128,53 @@ fn finished_run(
         record.counts = *counts;
         record.session_id.clone_from(session_id);
         record.turn = *turn;
+        record.workflow_run_id.clone_from(workflow_run_id);
     }
     run_row(&record)
+}
+
+/// Occurrences of a workflow's schedule that take place no more: it has no log of an agent that says so. Several that
+/// are reported together are one row, that of the last.
+fn skipped_run(
+    schedule: &ScheduleRecord,
+    event: &Recorded<ScheduleEvent>,
+) -> Option<ScheduleRunRow> {
+    let target = &schedule.definition.target;
+    let Body::Skipped {
+        reason,
+        scheduled_for,
+        until,
+        count,
+        ..
+    } = &event.event.body
+    else {
+        return None;
+    };
+    target.workflow()?;
+    let scheduled_for = until.unwrap_or(*scheduled_for);
+    Some(run_row(&ScheduleRunRecord {
+        id: occurrence_id(&schedule.id, scheduled_for),
+        schedule_id: schedule.id.clone(),
+        agent_id: None,
+        owner: schedule.owner.clone(),
+        flow_id: None,
+        target: target.clone(),
+        scheduled_for,
+        started_at: event.at,
+        attempt: 1,
+        finished_at: Some(event.at),
+        outcome: Some(ScheduledOutcome::Skipped),
+        reason: Some(reason.clone()),
+        partial: false,
+        session_id: None,
+        turn: None,
+        workflow_run_id: None,
+        expanded_recipients: None,
+        counts: OutcomeCounts {
+            skipped: *count,
+            ..OutcomeCounts::default()
+        },
+    }))
 }
 
 fn run_row(record: &ScheduleRunRecord) -> ScheduleRunRow {

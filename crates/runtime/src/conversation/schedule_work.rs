@@ -21,7 +21,9 @@ use tandem_record::conversation::{
     ScheduleRecord, ScheduleStatus, ScheduleWork, ScheduledOutcome, ScheduledStart, ScheduledTurn,
     SegmentSelector, SessionCommand, SessionReply,
 };
-use tandem_record::{MessageId, Partition, ScheduleRunId, SessionId, StreamId, Timestamp};
+use tandem_record::{
+    AgentId, FlowId, MessageId, Partition, ScheduleRunId, SessionId, StreamId, Timestamp,
+};
 use tandem_store::{
     ChatUserFilter, ChatUserRow, Fault, IdempotencyKey, IdempotencyRecord, ListingPage,
     StoredResponse,
@@ -65,7 +67,8 @@ impl Runtime {
         record: &ScheduleRecord,
         run: &ActiveRun,
     ) -> Result<Result<Vec<String>, String>, Fault> {
-        let Some(campaign) = run.definition.target.campaign() else {
+        let campaign = run.definition.target.campaign();
+        let Some((campaign, agent)) = campaign.zip(record.agent_id.as_ref()) else {
             return Ok(Ok(Vec::new()));
         };
         let mut filter = ChatUserFilter::default();
@@ -92,7 +95,7 @@ impl Runtime {
             };
             let listing = self
                 .store()
-                .list_chat_users(&partition.tenant, &record.agent_id, &filter, &page)
+                .list_chat_users(&partition.tenant, agent, &filter, &page)
                 .await?;
             for row in &listing.rows {
                 let Some(user) = addressed(row, &partition, query.as_ref()) else {
@@ -131,6 +134,9 @@ impl Runtime {
                 self.start_scheduled_turn(driver, work, run_id, *ordinal)
                     .await
             }
+            (_, ScheduleWork::StartRun { run_id }) => {
+                self.start_scheduled_run(driver, work, run_id).await
+            }
             (ScheduleOutcome::Start, ScheduleWork::ResolveSegment { .. }) => {
                 self.remove_outbox_entry(work).await
             }
@@ -145,9 +151,6 @@ impl Runtime {
         run_id: &ScheduleRunId,
         ordinal: u32,
     ) -> Result<(), Fault> {
-        let Some(conversations) = self.conversations().cloned() else {
-            return self.remove_outbox_entry(work).await;
-        };
         for _ in 0..MAX_ATTEMPTS {
             let schedule = self.read_machine(driver, &work.stream).await?;
             let Some(schedule) = schedule.filter(|schedule| schedule.run(run_id).is_some()) else {
@@ -157,21 +160,34 @@ impl Runtime {
                 .record()
                 .zip(schedule.run(run_id))
                 .expect("it has the run");
-            let Some(user) = self.recipient(run, run_id, ordinal).await? else {
+            let starts = record
+                .agent_id
+                .as_ref()
+                .zip(run.definition.flow_id.as_ref());
+            let user = self.recipient(run, run_id, ordinal).await?;
+            let Some((starts, user)) = starts.zip(user) else {
                 return self.remove_outbox_entry(work).await;
             };
+            let Some(conversations) = self.conversations() else {
+                let why = (ScheduledOutcome::Failed, AGENT_UNAVAILABLE.to_owned());
+                let command = start_command(run_id, ordinal, &user, None, Err(why));
+                return self
+                    .submit_effect_result(work, driver, &work.stream, command)
+                    .await;
+            };
             let session = self
-                .session_of_recipient(&conversations, record, run, &user)
+                .session_of_recipient(conversations, record, run, (starts, &user))
                 .await?;
             let (process, now) = (&self.inner.config.owner, self.clock().now());
             let is_alone = self.inner.config.is_single_process;
             let attempt = schedule.attempt_of(run_id, process, now, is_alone);
             let parts = StartOfTurn {
-                conversations: &conversations,
+                conversations,
                 schedules: driver,
                 work,
                 record,
-                turn: scheduled_turn(record, run, (run_id, ordinal), &user, attempt),
+                agent: starts.0,
+                turn: scheduled_turn((record, run), starts.1, (run_id, ordinal), &user, attempt),
                 user: &user,
                 session,
                 now,
@@ -234,13 +250,13 @@ impl Runtime {
         conversations: &Conversations,
         record: &ScheduleRecord,
         run: &ActiveRun,
-        user: &str,
+        ((agent_id, flow_id), user): ((&AgentId, &FlowId), &str),
     ) -> Result<Result<SessionId, Unmade>, Fault> {
         let unmade = |outcome, reason: &str| Ok(Err((outcome, reason.to_owned())));
         if record.status == ScheduleStatus::Canceled {
             return unmade(ScheduledOutcome::Skipped, "schedule_canceled");
         }
-        let agent = conversations.agents().agent(&record.agent_id);
+        let agent = conversations.agents().agent(agent_id);
         let Some(agent) = agent else {
             return unmade(ScheduledOutcome::Failed, AGENT_UNAVAILABLE);
         };
@@ -248,7 +264,7 @@ impl Runtime {
             return unmade(ScheduledOutcome::Skipped, "not_served");
         }
         let partition = Partition::from(&record.owner);
-        let id = user_id(&partition, &record.agent_id, user);
+        let id = user_id(&partition, agent_id, user);
         let stream = StreamId::of_chat_user(&id);
         let known = self.read_machine(&conversations.users, &stream).await?;
         let profile = known.as_ref().and_then(AgentUser::profile);
@@ -265,8 +281,8 @@ impl Runtime {
             return unmade(ScheduledOutcome::Skipped, "bootstrap_disabled");
         }
         let call = FlowCall {
-            agent_id: record.agent_id.clone(),
-            flow_id: run.definition.flow_id.clone(),
+            agent_id: agent_id.clone(),
+            flow_id: flow_id.clone(),
             target: FlowTarget::UserExternalId(user.to_owned()),
             input: None,
             allow_session_bootstrap: run.definition.allow_session_bootstrap,
@@ -302,8 +318,8 @@ fn addressed(
 }
 
 fn scheduled_turn(
-    record: &ScheduleRecord,
-    run: &ActiveRun,
+    (record, run): (&ScheduleRecord, &ActiveRun),
+    flow_id: &FlowId,
     (run_id, ordinal): (&ScheduleRunId, u32),
     user: &str,
     attempt: u32,
@@ -316,7 +332,7 @@ fn scheduled_turn(
         run_id: run_id.clone(),
         ordinal,
         dedup_id: MessageId::from(format!("schedule:{schedule}:{at}:{user}")),
-        flow_id: definition.flow_id.clone(),
+        flow_id: flow_id.clone(),
         trigger_type: definition.trigger.name().to_owned(),
         scheduled_for: run.scheduled_for,
         attempt,
@@ -328,12 +344,30 @@ fn scheduled_turn(
     }
 }
 
+/// What became of the attempt to begin the turn of one user.
+fn start_command(
+    run_id: &ScheduleRunId,
+    ordinal: u32,
+    user: &str,
+    session: Option<&SessionId>,
+    turn: Result<u64, Unmade>,
+) -> ScheduleCommand {
+    ScheduleCommand::NoteStart(Box::new(ScheduledStart {
+        run_id: run_id.clone(),
+        ordinal,
+        user_external_id: user.to_owned(),
+        session_id: session.cloned(),
+        turn,
+    }))
+}
+
 /// A user's turn begins in their session, and the schedule knows it.
 struct StartOfTurn<'a> {
     conversations: &'a Conversations,
     schedules: &'a Arc<MachineDriver<Schedule>>,
     work: &'a LeasedEffect<ScheduleWork>,
     record: &'a ScheduleRecord,
+    agent: &'a AgentId,
     turn: ScheduledTurn,
     user: &'a str,
     session: Result<SessionId, Unmade>,
@@ -342,13 +376,8 @@ struct StartOfTurn<'a> {
 
 impl StartOfTurn<'_> {
     fn started(&self, session: Option<&SessionId>, turn: Result<u64, Unmade>) -> ScheduleCommand {
-        ScheduleCommand::NoteStart(Box::new(ScheduledStart {
-            run_id: self.turn.run_id.clone(),
-            ordinal: self.turn.ordinal,
-            user_external_id: self.user.to_owned(),
-            session_id: session.cloned(),
-            turn,
-        }))
+        let turn_of = &self.turn;
+        start_command(&turn_of.run_id, turn_of.ordinal, self.user, session, turn)
     }
 
     fn unmade(&self, why: &Unmade) -> ScheduleCommand {
@@ -358,7 +387,7 @@ impl StartOfTurn<'_> {
     /// The id of the turn, claimed like that of a message.
     fn claim(&self, session: &SessionId, turn: u64) -> IdempotencyRecord {
         let partition = Partition::from(&self.record.owner);
-        let agent = &self.record.agent_id;
+        let agent = self.agent;
         let id = &self.turn.dedup_id;
         let claim = MessageClaim {
             session_id: session.clone(),

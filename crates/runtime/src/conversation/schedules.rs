@@ -20,8 +20,8 @@ use tandem_record::{
 };
 use tandem_store::{Fault, ListingPage, ScheduleFilter};
 
-/// Whose the schedules of agents' files are.
-const CONFIGURED_TENANT: &str = "default";
+/// Whose the schedules of agents' files are, and of documents that every tenant sees.
+pub(crate) const CONFIGURED_TENANT: &str = "default";
 const PAGE: usize = 500;
 /// Schedules of one user that are active at once, and that the tool lists.
 const MAX_OF_USER: usize = 100;
@@ -39,10 +39,9 @@ impl Runtime {
         schedule: &ScheduleId,
         mut command: ScheduleCommand,
     ) -> Result<ScheduleReply, SubmitError> {
-        let conversations = self.conversations().ok_or(SubmitError::NotFound)?;
         self.redact_schedule_command(&mut command);
         let stream = StreamId::of_schedule(schedule);
-        self.submit_command(&conversations.schedules, &stream, command, None)
+        self.submit_command(&self.inner.schedules, &stream, command, None)
             .await
     }
 
@@ -51,16 +50,13 @@ impl Runtime {
         &self,
         schedule: &ScheduleId,
     ) -> Result<Option<ScheduleRecord>, Fault> {
-        let Some(conversations) = self.conversations() else {
-            return Ok(None);
-        };
         let stream = StreamId::of_schedule(schedule);
-        let found = self.read_machine(&conversations.schedules, &stream).await?;
+        let found = self.read_machine(&self.inner.schedules, &stream).await?;
         Ok(found.and_then(|schedule| schedule.record().cloned()))
     }
 
     /// Before anything is decided on it: a flow gets what is in the log.
-    fn redact_schedule_command(&self, command: &mut ScheduleCommand) {
+    pub(crate) fn redact_schedule_command(&self, command: &mut ScheduleCommand) {
         let (ScheduleCommand::Create { definition, .. }
         | ScheduleCommand::Configure { definition, .. }
         | ScheduleCommand::Update { definition, .. }) = command
@@ -100,7 +96,7 @@ impl Runtime {
             for (key, definition) in &agent.schedules {
                 let id = ScheduleId::from(format!("cfg:{agent_id}:{key}"));
                 let command = ScheduleCommand::Configure {
-                    agent_id: agent_id.clone(),
+                    agent_id: Some(agent_id.clone()),
                     owner: owner.clone(),
                     definition: Box::new(definition.clone()),
                     fingerprint: fingerprint(definition),
@@ -136,7 +132,9 @@ impl Runtime {
                     row.status,
                     ScheduleStatus::Canceled | ScheduleStatus::Completed
                 );
-                let is_kept = wanted.contains(&row.schedule_id) || unreadable.contains(&row.agent);
+                let agent = row.agent.as_ref();
+                let is_kept = wanted.contains(&row.schedule_id)
+                    || agent.is_some_and(|agent| unreadable.contains(agent));
                 if !is_over && !is_kept {
                     let command = ScheduleCommand::Unconfigure;
                     let ended = self.submit_to_schedule(&row.schedule_id, command).await;
@@ -338,7 +336,7 @@ impl OfUser<'_> {
         let start = self.session.start();
         let user = record.definition.target.user();
         let is_own = user.is_some_and(|user| user.user_external_id == self.user())
-            && record.agent_id == start.agent_id
+            && record.agent_id.as_ref() == Some(&start.agent_id)
             && Partition::from(&record.owner) == Partition::from(&start.owner);
         Ok(match is_own {
             true => Ok(record),

@@ -44,7 +44,7 @@ impl Conversations {
     pub fn with_strictness(agents: Arc<dyn AgentHost>, is_cold: bool, is_strict: bool) -> Self {
         let flow_runs = MachineDriver::new(Arc::clone(&agents), CACHED, CACHED_BYTES);
         let users = MachineDriver::new((), CACHED, CACHED_BYTES);
-        let schedules = MachineDriver::new(Arc::clone(&agents), CACHED, CACHED_BYTES);
+        let schedules = schedule_driver(Some(Arc::clone(&agents)));
         let settings = SessionSettings {
             agents,
             programs: Arc::new(ProgramCache::new(is_cold)),
@@ -61,15 +61,19 @@ impl Conversations {
         }
     }
 
-    /// The runtime drives their streams.
+    /// The runtime drives their streams. Schedules are driven without conversations too.
     pub(crate) fn register(&self, machines: &mut Machines) {
         machines.register(Arc::clone(&self.sessions));
         machines.register(Arc::clone(&self.users));
-        machines.register(Arc::clone(&self.schedules));
         machines.register(Arc::clone(&self.sessions.settings.flow_runs));
     }
 
     pub fn agents(&self) -> &Arc<dyn AgentHost> {
         &self.sessions.settings.agents
     }
+}
+
+/// The driver of schedules; without agents they only start runs of workflows.
+pub(crate) fn schedule_driver(agents: Option<Arc<dyn AgentHost>>) -> Arc<MachineDriver<Schedule>> {
+    MachineDriver::new(agents, CACHED, CACHED_BYTES)
 }

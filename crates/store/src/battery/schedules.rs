@@ -17,8 +17,9 @@ fn schedule_row(tenant: &str, id: &str) -> ScheduleRow {
         schedule_id: id.into(),
         tenant: tenant.into(),
         workspace: None,
-        agent: "desk".into(),
-        flow: "remind".into(),
+        agent: Some("desk".into()),
+        flow: Some("remind".into()),
+        workflow: None,
         status: ScheduleStatus::Active,
         target_kind: "user".to_owned(),
         user_external_id: Some("ana".to_owned()),
@@ -85,8 +86,8 @@ pub async fn changed_schedule_retains_its_identity(store: Arc<dyn Store>) {
     must(&store, conversation_changes([PutSchedule(first.clone())])).await;
     let changed = ScheduleRow {
         workspace: Some("blue".into()),
-        agent: "other".into(),
-        flow: "call".into(),
+        agent: Some("other".into()),
+        flow: Some("call".into()),
         status: ScheduleStatus::Paused,
         target_kind: "segment".to_owned(),
         user_external_id: None,
@@ -114,7 +115,7 @@ pub async fn schedule_filters_combine(store: Arc<dyn Store>) {
     };
     let third = ScheduleRow {
         status: ScheduleStatus::Canceled,
-        agent: "other".into(),
+        agent: Some("other".into()),
         ..schedule_row("t1", "s3")
     };
     let rows = [
@@ -129,6 +130,26 @@ pub async fn schedule_filters_combine(store: Arc<dyn Store>) {
         conversation_changes([PutSchedule(schedule_row("t1", "cfg:desk:a"))]),
     )
     .await;
+    let of_workflow = ScheduleRow {
+        agent: None,
+        flow: None,
+        workflow: Some("remind".into()),
+        target_kind: "workflow".to_owned(),
+        user_external_id: None,
+        ..schedule_row("t1", "w1")
+    };
+    must(
+        &store,
+        conversation_changes([PutSchedule(of_workflow.clone())]),
+    )
+    .await;
+    let stored = store.schedule(&"t1".into(), &"w1".into()).await.unwrap();
+    assert_eq!(stored, Some(of_workflow), "a workflow is no flow");
+    let workflows = ScheduleFilter {
+        workflow: Some("remind".into()),
+        ..ScheduleFilter::default()
+    };
+    assert_eq!(ids(&store, &workflows, 1).await, ["w1"]);
     let configured = ScheduleFilter {
         is_configured: true,
         ..ScheduleFilter::default()

@@ -4,17 +4,21 @@ use super::{Listing, ListingPage};
 use crate::fault::Fault;
 use async_trait::async_trait;
 use tandem_record::conversation::ScheduleStatus;
-use tandem_record::{AgentId, FlowId, ScheduleId, ScheduleRunId, TenantId, Timestamp, WorkspaceId};
+use tandem_record::{
+    AgentId, FlowId, ScheduleId, ScheduleRunId, TenantId, Timestamp, WorkflowId, WorkspaceId,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRow {
     pub schedule_id: ScheduleId,
     pub tenant: TenantId,
     pub workspace: Option<WorkspaceId>,
-    pub agent: AgentId,
-    pub flow: FlowId,
+    /// The agent and its flow, or the workflow that starts.
+    pub agent: Option<AgentId>,
+    pub flow: Option<FlowId>,
+    pub workflow: Option<WorkflowId>,
     pub status: ScheduleStatus,
-    /// `user` or `segment`.
+    /// `user`, `segment` or `workflow`.
     pub target_kind: String,
     pub user_external_id: Option<String>,
     pub campaign: Option<String>,
@@ -28,6 +32,7 @@ pub struct ScheduleFilter {
     pub workspace: Option<WorkspaceId>,
     pub agent: Option<AgentId>,
     pub flow: Option<FlowId>,
+    pub workflow: Option<WorkflowId>,
     pub status: Option<ScheduleStatus>,
     pub target_kind: Option<String>,
     pub user_external_id: Option<String>,
@@ -45,8 +50,9 @@ impl ScheduleFilter {
             wanted.is_none_or(|wanted| wanted == stored)
         }
         (self.workspace.is_none() || self.workspace == row.workspace)
-            && is(self.agent.as_ref(), &row.agent)
-            && is(self.flow.as_ref(), &row.flow)
+            && (self.agent.is_none() || self.agent == row.agent)
+            && (self.flow.is_none() || self.flow == row.flow)
+            && (self.workflow.is_none() || self.workflow == row.workflow)
             && is(self.status.as_ref(), &row.status)
             && is(self.target_kind.as_ref(), &row.target_kind)
             && (self.user_external_id.is_none() || self.user_external_id == row.user_external_id)

@@ -5,14 +5,14 @@ use crate::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
     RecipientRecord, ScheduleDefinition, ScheduleEvent, ScheduleEventBody as Body, ScheduleRecord,
-    ScheduleRunRecord, ScheduleTarget, ScheduleTrigger, ScheduledOutcome,
+    ScheduleRunRecord, ScheduleTarget, ScheduleTrigger, ScheduledOutcome, WorkflowTarget,
 };
 use tandem_record::{Masking, Recorded, ScheduleRunId, SessionId, Timestamp};
 
 pub fn schedule(record: &ScheduleRecord) -> Value {
     let mut out = Fields::default();
     out.set("id", &record.id);
-    out.set("agentId", &record.agent_id);
+    out.opt("agentId", record.agent_id.as_ref());
     write_definition(&record.definition, &mut out);
     out.set("nextRunAt", record.next_run_at.map(Timestamp::rfc3339));
     out.opt("lastRunAt", record.last_run_at.map(Timestamp::rfc3339));
@@ -24,7 +24,7 @@ pub fn schedule(record: &ScheduleRecord) -> Value {
 }
 
 fn write_definition(definition: &ScheduleDefinition, out: &mut Fields) {
-    out.set("flowId", &definition.flow_id);
+    out.opt("flowId", definition.flow_id.as_ref());
     out.set("targetKind", definition.target.kind());
     match &definition.target {
         ScheduleTarget::User(user) => {
@@ -35,6 +35,7 @@ fn write_definition(definition: &ScheduleDefinition, out: &mut Fields) {
             out.opt("campaignId", campaign.campaign_id.as_ref());
             out.set("segmentSelector", &campaign.segment);
         }
+        ScheduleTarget::Workflow(workflow) => write_workflow(workflow, out),
     }
     out.set("triggerType", definition.trigger.name());
     match &definition.trigger {
@@ -42,14 +43,24 @@ fn write_definition(definition: &ScheduleDefinition, out: &mut Fields) {
         ScheduleTrigger::Once { run_at } => out.set("runAt", run_at.rfc3339()),
     }
     out.set("timezone", &definition.timezone);
-    out.set("allowSessionBootstrap", definition.allow_session_bootstrap);
+    let is_of_workflow = definition.target.workflow().is_some();
+    if !is_of_workflow {
+        out.set("allowSessionBootstrap", definition.allow_session_bootstrap);
+    }
     let missed = &definition.on_missed;
     out.set("onMissedPolicy", missed.policy);
     out.opt("maxRuns", missed.max_runs);
     out.opt("maxAgeSeconds", missed.max_age_seconds);
-    out.set("onActiveFlow", definition.on_active_flow);
+    if !is_of_workflow {
+        out.set("onActiveFlow", definition.on_active_flow);
+    }
     out.opt("metadata", definition.metadata.as_ref());
     out.opt("input", definition.input.as_ref());
+}
+
+fn write_workflow(workflow: &WorkflowTarget, out: &mut Fields) {
+    out.set("workflowId", &workflow.workflow_id);
+    out.set("triggerId", &workflow.trigger_id);
 }
 
 /// One occurrence. `outcome` is null while it is under way.
@@ -65,8 +76,12 @@ pub fn schedule_run(run: &ScheduleRunRecord) -> Value {
     out.set("attempt", run.attempt);
     out.opt("sessionId", run.session_id.as_ref());
     out.opt("requestId", request_id(run.session_id.as_ref(), run.turn));
-    out.set("flowId", &run.flow_id);
+    out.opt("flowId", run.flow_id.as_ref());
     out.set("targetKind", run.target.kind());
+    if let Some(workflow) = run.target.workflow() {
+        write_workflow(workflow, &mut out);
+    }
+    out.opt("runId", run.workflow_run_id.as_ref());
     out.opt("campaignId", run.target.campaign_id());
     out.opt("expandedRecipients", run.expanded_recipients);
     out.opt("partial", run.partial.then_some(true));
@@ -110,7 +125,7 @@ pub fn schedule_event(
         _ => &schedule.definition,
     };
     let target = run.map_or(&definition.target, |run| &run.target);
-    let flow = run.map_or(&definition.flow_id, |run| &run.flow_id);
+    let flow = run.map_or(definition.flow_id.as_ref(), |run| run.flow_id.as_ref());
     let name = name(body, target)?;
     let (session, turn) = place(body);
     let request = request_id(session, turn);

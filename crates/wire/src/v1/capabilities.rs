@@ -67,6 +67,8 @@ pub struct HostCapabilities<'a> {
     pub tools: bool,
     /// Supervisors and workers; absent where they are switched off.
     pub agents: Option<AgentCapabilities<'a>>,
+    /// Runs start by the clock: how far ahead, as a duration of ISO 8601.
+    pub max_future_horizon: Option<&'a str>,
     /// WebAssembly packs; absent where none are configured, or for a reader who may not start runs.
     pub packs: Option<&'a WasmPacks>,
 }
@@ -189,6 +191,18 @@ pub fn document(host: &HostCapabilities<'_>) -> Value {
                 // Events are stored and retried, but the term also includes the trigger bridge's
                 // events.
                 "durable": false,
+            }),
+        );
+    }
+    if let Some(horizon) = host.max_future_horizon {
+        out.set(
+            "scheduling",
+            json!({
+                "supported": true,
+                "cron": true,
+                "delayed": true,
+                "calendar": false,
+                "maxFutureHorizon": horizon,
             }),
         );
     }

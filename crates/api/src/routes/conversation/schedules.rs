@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 use tandem_app::ListingPage;
 use tandem_app::conversation::{ScheduleChange, ScheduleQuery};
 use tandem_record::conversation::{ScheduleRecord, ScheduleStatus};
-use tandem_record::{AgentId, FlowId, Object, ScheduleId, ScheduleRunId};
+use tandem_record::{AgentId, FlowId, Object, ScheduleId, ScheduleRunId, WorkflowId};
 use tandem_wire::conversation as wire;
 
-const PARAMETERS: [&str; 8] = [
+const PARAMETERS: [&str; 9] = [
     "agentId",
     "flowId",
+    "workflowId",
     "status",
     "targetKind",
     "userExternalId",
@@ -37,6 +38,7 @@ const VERSION: &str = "version";
     get, path = "/v1/host/tandem/schedules", tag = "conversations",
     operation_id = "listSchedules",
     params(("agentId" = Option<String>, Query), ("flowId" = Option<String>, Query),
+           ("workflowId" = Option<String>, Query),
            ("status" = Option<String>, Query), ("targetKind" = Option<String>, Query),
            ("userExternalId" = Option<String>, Query), ("campaignId" = Option<String>, Query),
            ("limit" = Option<u64>, Query), ("cursor" = Option<String>, Query)),
@@ -52,6 +54,7 @@ pub(super) async fn list(
     let query = ScheduleQuery {
         agent: params.get("agentId").map(AgentId::from),
         flow: params.get("flowId").map(FlowId::from),
+        workflow: params.get("workflowId").map(WorkflowId::from),
         status: schedule_status(&params)?,
         target_kind: target_kind(&params)?,
         user_external_id: text("userExternalId"),
@@ -85,8 +88,11 @@ pub(crate) fn schedule_status(params: &Params) -> Result<Option<ScheduleStatus>,
 fn target_kind(params: &Params) -> Result<Option<String>, Problem> {
     match params.get("targetKind") {
         None => Ok(None),
-        Some(kind @ ("user" | "segment")) => Ok(Some(kind.to_owned())),
-        Some(_) => Err(Problem::invalid("targetKind", "must be user or segment")),
+        Some(kind @ ("user" | "segment" | "workflow")) => Ok(Some(kind.to_owned())),
+        Some(_) => {
+            let message = "must be user, segment or workflow";
+            Err(Problem::invalid("targetKind", message))
+        }
     }
 }
 

@@ -77,25 +77,33 @@ pub(in crate::run) fn check(
         problems.push(Problem::new("/workflowId", message));
     }
     problems.extend(def.check_configurable(&request.options, cx.work));
-    problems.extend(check_inputs(def, &request.erased_defaults, |name| {
-        request.inputs.get(name)
-    }));
-    for name in request
-        .inputs
-        .keys()
-        .filter(|name| def.channels.contains_key(*name))
-    {
-        let path = format!("/inputs/{name}");
-        problems.push(Problem::new(
-            path,
-            "is a channel; inputs set variables only",
-        ));
-    }
+    problems.extend(check_all_inputs(
+        def,
+        &request.erased_defaults,
+        &request.inputs,
+    ));
     if problems.is_empty() {
         Ok(())
     } else {
         Err(Refusal::Invalid(problems))
     }
+}
+
+/// What is wrong with the inputs of a run, at their places below `/inputs`.
+pub(crate) fn check_all_inputs(
+    def: &Definition,
+    erased_defaults: &[String],
+    inputs: &Object,
+) -> Vec<Problem> {
+    let mut problems = check_inputs(def, erased_defaults, |name| inputs.get(name));
+    let channels = inputs
+        .keys()
+        .filter(|name| def.channels.contains_key(*name));
+    problems.extend(channels.map(|name| {
+        let path = format!("/inputs/{name}");
+        Problem::new(path, "is a channel; inputs set variables only")
+    }));
+    problems
 }
 
 /// Whether this host provides everything the workflow uses, for a run like this.

@@ -19,6 +19,7 @@ use crate::run::refusal::Undecided;
 use crate::run::state::Run;
 use tandem_record::{Command, ErrorInfo, Reply};
 
+pub(crate) use create::check_all_inputs;
 pub(super) use create::{check, check_inputs, check_served};
 pub use create::{create, create_child_run};
 

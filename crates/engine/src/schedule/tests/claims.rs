@@ -214,7 +214,7 @@ fn configured_schedules_follow_their_file() {
             unreachable!("it was built so");
         };
         ScheduleCommand::Configure {
-            agent_id,
+            agent_id: Some(agent_id),
             owner,
             definition,
             fingerprint: fingerprint.to_owned(),

@@ -62,7 +62,15 @@ pub(super) fn for_tag(trigger: Value) -> Value {
 impl TestSchedule {
     /// A schedule that is made at half past eight of a Monday.
     pub(super) fn new(config: Value, definition: &Value) -> Self {
-        let mut test = Self {
+        let mut test = Self::unmade(config);
+        let definition = test.read(definition);
+        test.command(create(definition)).expect("it is made");
+        test
+    }
+
+    /// The same before it is made.
+    pub(super) fn unmade(config: Value) -> Self {
+        Self {
             agent: agent(config),
             schedule: Schedule::unstarted("sch-1".into()),
             now: at("2031-03-03T08:30:05Z"),
@@ -71,10 +79,7 @@ impl TestSchedule {
             events: Vec::new(),
             work: Vec::new(),
             timers: BTreeMap::new(),
-        };
-        let definition = test.read(definition);
-        test.command(create(definition)).expect("it is made");
-        test
+        }
     }
 
     pub(super) fn read(&self, definition: &Value) -> ScheduleDefinition {
@@ -182,7 +187,7 @@ impl TestSchedule {
         let work = self.take_work().into_iter();
         work.filter_map(|work| match work {
             ScheduleWork::StartTurn { ordinal, .. } => Some(ordinal),
-            ScheduleWork::ResolveSegment { .. } => None,
+            ScheduleWork::ResolveSegment { .. } | ScheduleWork::StartRun { .. } => None,
         })
         .collect()
     }

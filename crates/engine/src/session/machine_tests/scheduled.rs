@@ -27,6 +27,16 @@ fn asking() -> Code {
     })
 }
 
+fn sleeping() -> Code {
+    code(|step, _, _| match step {
+        0 => {
+            effect(json!({"type": "interrupt.wait", "waitFor": "timeout", "timeoutSeconds": 3600}))
+        }
+        1 => effect(json!({"type": "say", "text": "awake"})),
+        _ => done(),
+    })
+}
+
 fn confirming() -> Code {
     code(|step, _, _| match step {
         0 => effect(json!({"type": "interrupt.confirm", "question": "Sure?"})),
@@ -51,6 +61,7 @@ fn desk(config: Value) -> TestSession {
             ("tick", saying("tick")),
             ("other", saying("other")),
             ("asking", asking()),
+            ("sleeping", sleeping()),
             ("confirming", confirming()),
             ("throwing", throwing()),
         ],
@@ -335,24 +346,44 @@ fn scheduled_turn_waits_for_its_place_and_is_judged_then() {
 
 /// Z-167
 #[test]
-fn flow_that_asks_is_not_disturbed_unless_the_schedule_says_so() {
+fn flow_that_asks_or_sleeps_is_not_disturbed_unless_the_schedule_says_so() {
+    for (flow, pause) in [("asking", "ask"), ("sleeping", "timeout")] {
+        let mut desk = desk(json!({}));
+        begin(&mut desk, turn(flow, 1));
+        begin(&mut desk, turn("tick", 2));
+        assert_eq!(
+            told(&desk)[1],
+            (ScheduledOutcome::Skipped, Some("flow_active"))
+        );
+        assert_eq!(desk.paused_on(), Some(pause));
+        let preempting = ScheduledTurn {
+            on_active_flow: ScheduledActiveFlow::Preempt,
+            ..turn("tick", 3)
+        };
+        desk.sent.clear();
+        begin(&mut desk, preempting);
+        assert_eq!(desk.sent, ["tick"], "{flow}");
+        assert_eq!(told(&desk)[2], (ScheduledOutcome::Success, None));
+        assert_eq!(desk.flow_ends()[0].as_deref(), Some("preempted"));
+        assert_eq!(desk.paused_on(), None);
+    }
+}
+
+/// Z-166 (half: a schedule that preempts leaves a person's decision alone)
+#[test]
+fn confirmation_is_not_preempted() {
     let mut desk = desk(json!({}));
-    begin(&mut desk, turn("asking", 1));
-    begin(&mut desk, turn("tick", 2));
-    assert_eq!(
-        told(&desk)[1],
-        (ScheduledOutcome::Skipped, Some("flow_active"))
-    );
-    assert_eq!(desk.paused_on(), Some("ask"));
+    begin(&mut desk, turn("confirming", 1));
     let preempting = ScheduledTurn {
         on_active_flow: ScheduledActiveFlow::Preempt,
-        ..turn("tick", 3)
+        ..turn("tick", 2)
     };
-    desk.sent.clear();
     begin(&mut desk, preempting);
-    assert_eq!(desk.sent, ["tick"]);
-    assert_eq!(told(&desk)[2], (ScheduledOutcome::Success, None));
-    assert_eq!(desk.flow_ends()[0].as_deref(), Some("preempted"));
+    assert_eq!(
+        told(&desk)[1],
+        (ScheduledOutcome::CanceledHitl, Some("hitl_active"))
+    );
+    assert_eq!(desk.paused_on(), Some("confirm"));
 }
 
 /// Z-242 (half: users who opted out get no scheduled turn)

@@ -71,6 +71,7 @@ fn document_with(agents: AgentCapabilities<'_>) -> Value {
         }),
         tools: memory,
         agents: Some(agents),
+        max_future_horizon: None,
         packs: None,
     })
 }
