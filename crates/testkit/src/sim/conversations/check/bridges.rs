@@ -4,7 +4,8 @@ use super::{Logs, SessionLog, ensure, store_failed};
 use crate::sim::conversations::{Conversations, tenants};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::conversation::{
-    FlowRecord, ProxyBridge, ProxyDirection, ProxyStatus, SessionEventBody as Body, TurnCause,
+    FlowRecord, ProxyBridge, ProxyDirection, ProxyStatus, ProxyTimeoutScope,
+    SessionEventBody as Body, TurnCause,
 };
 use tandem_record::{EffectId, MessageId, ProxyId};
 use tandem_runtime::Runtime;
@@ -140,7 +141,11 @@ impl<'a> Reading<'a> {
                 let is_queued = goes_to.is_some() && self.queued.get(effect_id) == goes_to.as_ref();
                 self.is_open(proxy_id) && self.sources.insert(source) && came && is_queued
             }
-            Body::ProxyTimedOut { proxy_id, .. } => self.is_open(proxy_id),
+            Body::ProxyTimedOut {
+                proxy_id,
+                scope: ProxyTimeoutScope::Bridge,
+                ..
+            } => self.is_open(proxy_id),
             _ => true,
         }
     }
