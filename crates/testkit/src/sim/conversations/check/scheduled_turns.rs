@@ -4,7 +4,7 @@ use super::schedules::Runs;
 use super::{Logs, SessionLog, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_record::conversation::{
-    ScheduledOutcome, SessionEventBody as Body, TurnCause, TurnTrigger,
+    FlowOrigin, ScheduledOutcome, SessionEventBody as Body, TurnCause, TurnTrigger,
 };
 use tandem_record::{ScheduleId, SessionId, Timestamp};
 use tandem_runtime::conversation::ChatSession;
@@ -80,18 +80,19 @@ fn check_floor(log: &SessionLog) -> Result<u64, String> {
         return Err(format!("{} does not begin with its start", log.id));
     };
     let mut session = ChatSession::started((**start).clone(), log.events[0].at);
-    let (mut scheduled, mut started) = (None, 0);
+    let mut started = 0;
     for event in &log.events[1..] {
         let mode = session.hitl_mode();
-        let is_scheduled = scheduled.is_some() && event.event.turn == scheduled;
         let fine = match &event.event.body {
             Body::TurnStarted { trigger, .. } => {
                 let is_scheduled = *trigger == TurnTrigger::Scheduled;
-                scheduled = event.event.turn.filter(|_| is_scheduled);
                 started += u64::from(is_scheduled);
                 !is_scheduled || mode.is_none()
             }
-            Body::FlowStarted { .. } if is_scheduled => mode.is_none() || mode == Some("proxy"),
+            Body::FlowStarted {
+                origin: FlowOrigin::Schedule,
+                ..
+            } => mode.is_none(),
             Body::TurnDropped { reason, .. } if reason == "hitl_active" => mode.is_some(),
             _ => true,
         };
