@@ -28,7 +28,8 @@ pub(crate) fn abuse(arguments: &[String]) -> Outcome {
     run_against_binary("tests/abuse/run.py", arguments)
 }
 
-/// Each script runs twice: with the instances of flows kept between turns, and without.
+/// Each script runs twice: with the instances of flows kept between turns, and with none kept and every flow run again
+/// after every turn.
 pub(crate) fn conversations(arguments: &[String]) -> Outcome {
     let binary = release_binary()?;
     for script in [
@@ -42,10 +43,11 @@ pub(crate) fn conversations(arguments: &[String]) -> Outcome {
         "bridges",
         "takeovers",
     ] {
-        for cold in ["0", "1"] {
+        for (cold, strict) in [("0", "off"), ("1", "on")] {
             let path = root().join(format!("tests/conversations/{script}.py"));
             let mut command = python(&path, arguments);
             command.env("TANDEM_TEST_COLD", cold);
+            command.env("TANDEM_STRICT_FLOWS", strict);
             run(command.arg("--binary").arg(&binary))?;
         }
     }

@@ -18,6 +18,11 @@ fn builder() -> (TempDir, TandemBuilder) {
         .store(format!("sqlite:{}", store.display()))
         .listen("127.0.0.1:0")
         .key(KEY);
+    // What is set here wins over the environment.
+    let builder = match std::env::var_os("TANDEM_TEST_COLD").is_some() {
+        true => builder.environment(),
+        false => builder,
+    };
     (home, builder)
 }
 

@@ -2,7 +2,8 @@
 //! tests are run, and the results are written to the pages of `groups.rs`.
 //!
 //! A test cites a requirement by number (`R-NNNN-N`, `Z-N`) in a comment or a name. A test that proves a
-//! part of the statement names the part on the same line: `R-NNNN-N (half: what it proves)`.
+//! part of the statement names the part: `R-NNNN-N (half: what it proves)`. A part may go on in the next line of
+//! the comment.
 //! Nothing is listed by hand: tidy compares the pages with the sources.
 
 mod groups;
@@ -90,23 +91,36 @@ const PART: &str = " (half: ";
 
 /// The numbers cited in a text.
 pub(crate) fn cited(text: &str) -> Vec<Requirement> {
-    let citations = citations(text).into_iter();
-    citations.map(|citation| citation.requirement).collect()
+    numbers(text).map(|(requirement, _)| requirement).collect()
 }
 
 /// The numbers cited in a text, with the parts they prove.
 pub(crate) fn citations(text: &str) -> Vec<Citation> {
+    let read = |(requirement, rest): (Requirement, &str)| {
+        let part = rest.strip_prefix(PART);
+        let part = part.and_then(|part| Some(part.split_once(')')?.0.to_owned()));
+        Citation { requirement, part }
+    };
+    numbers(text).map(read).collect()
+}
+
+/// The numbers cited in a text whose parts have no end: nobody can tell a part from the whole.
+fn unfinished(text: &str) -> impl Iterator<Item = Requirement> {
+    let is_unfinished =
+        |(_, rest): &(Requirement, &str)| rest.starts_with(PART.trim_end()) && !rest.contains(')');
+    numbers(text)
+        .filter(is_unfinished)
+        .map(|(requirement, _)| requirement)
+}
+
+/// The numbers in a text, each with what follows it.
+fn numbers(text: &str) -> impl Iterator<Item = (Requirement, &str)> {
     let begins = |at: &usize| {
         text.is_char_boundary(*at)
             && !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-')
     };
-    let read = |at: usize| {
-        let (requirement, rest) = Requirement::read(&text[at..])?;
-        let part = rest.strip_prefix(PART);
-        let part = part.and_then(|part| Some(part.split_once(')')?.0.to_owned()));
-        Some(Citation { requirement, part })
-    };
-    (0..text.len()).filter(begins).filter_map(read).collect()
+    let read = |at: usize| Requirement::read(&text[at..]);
+    (0..text.len()).filter(begins).filter_map(read)
 }
 
 /// A test, and the part of a requirement it proves where it is not the whole.
@@ -170,6 +184,8 @@ pub(crate) struct Stray {
 pub(crate) struct Map {
     pub(crate) tests: BTreeMap<Requirement, BTreeSet<Proof>>,
     pub(crate) strays: Vec<Stray>,
+    /// Tests with a part that has no end.
+    unfinished: Vec<(Test, Requirement)>,
 }
 
 impl Map {
@@ -190,8 +206,10 @@ impl Map {
         map
     }
 
-    fn cite(&mut self, citations: Vec<Citation>, test: &Test) {
-        for citation in citations {
+    fn cite(&mut self, text: &str, test: &Test) {
+        let unfinished = unfinished(text).map(|requirement| (test.clone(), requirement));
+        self.unfinished.extend(unfinished);
+        for citation in citations(text) {
             let proofs = self.tests.entry(citation.requirement).or_default();
             proofs.insert(Proof {
                 test: test.clone(),
@@ -214,6 +232,10 @@ impl Map {
         for stray in &self.strays {
             let text = format!("cites {} outside of a test", stray.requirement);
             faults.push((stray.place.clone(), text));
+        }
+        for (test, requirement) in &self.unfinished {
+            let text = format!("names a part of {requirement} without a closing bracket");
+            faults.push((test.to_string(), text));
         }
         for (requirement, proofs) in &self.tests {
             let Some(first) = proofs.first() else {

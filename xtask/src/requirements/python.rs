@@ -1,7 +1,7 @@
 //! Citations in the Python tests: at the start of a check's label, before a colon, so that the
 //! script's output contains the numbers.
 
-use super::{Map, Test, citations, cited};
+use super::{Map, Test, cited};
 
 /// A call that names a check; the label may be on the next line.
 const CALL: &str = "check(";
@@ -16,7 +16,7 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
                     file: path.to_owned(),
                     label: label.to_owned(),
                 };
-                map.cite(citations(label), &test);
+                map.cite(label, &test);
             }
             _ => map.stray(path, at, line),
         }

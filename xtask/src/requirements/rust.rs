@@ -3,7 +3,7 @@
 //! Reads lines, not syntax: the sources are formatted, so an item ends with a brace at its own
 //! indentation. A file without tests may name numbers where they explain its code; that cites nothing.
 
-use super::{Map, Test, citations};
+use super::{Map, Test};
 
 /// Storage checks are functions that the tests of every store call.
 const BATTERY: &str = "crates/store/src/battery/";
@@ -43,8 +43,8 @@ pub(crate) fn scan(path: &str, text: &str, map: &mut Map) {
             file: path.to_owned(),
             name: name.join("::"),
         };
-        for line in &lines[start - above..=end] {
-            map.cite(citations(line), &test);
+        for text in texts(&lines[start - above..=end]) {
+            map.cite(&text, &test);
         }
         at = end + 1;
     }
@@ -83,6 +83,25 @@ fn is_attribute(line: &str) -> bool {
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("//") && !line.starts_with("//!")
+}
+
+/// The lines of a test. Those of one comment are one text: what is in brackets may go on in the next line.
+fn texts(lines: &[&str]) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for line in lines {
+        let is_comment = is_comment(line);
+        match texts.last_mut().filter(|_| is_open && is_comment) {
+            Some(text) => {
+                let rest = line.trim_start().trim_start_matches('/').trim();
+                text.push(' ');
+                text.push_str(rest);
+            }
+            None => texts.push((*line).to_owned()),
+        }
+        is_open = is_comment;
+    }
+    texts
 }
 
 /// The function name, if this line is a function header.

@@ -76,6 +76,39 @@ fn code_may_name_the_numbers_it_is_about() {
     assert!(map.strays.is_empty() && map.tests.is_empty());
 }
 
+#[test]
+fn part_may_go_on_in_the_next_line_of_a_comment() {
+    let text = "/// Z-86 (half: one thing), Z-112 (half: a thing\n/// that is long), Z-87\n/// (half: more)\n\
+                #[test]\nfn t() {\n    // Z-88 (half: inside\n    // of it)\n    let x = \"Z-89\";\n}\n";
+    let mut map = Map::default();
+    rust::scan("crates/a/src/b.rs", text, &mut map);
+    let of_test = |text: &str| text.replacen(' ', " crates/a/src/b.rs::t", 1);
+    let expected = [
+        "Z-86  / one thing",
+        "Z-87  / more",
+        "Z-88  / inside of it",
+        "Z-89 ",
+        "Z-112  / a thing that is long",
+    ];
+    assert_eq!(found(&map), expected.map(of_test));
+    assert!(map.unfinished.is_empty());
+}
+
+#[test]
+fn part_without_an_end_is_a_fault() {
+    let mut map = Map::default();
+    let text = "/// Z-86 (half: one thing\n#[test]\nfn t() {}\n";
+    rust::scan("crates/a/src/b.rs", text, &mut map);
+    let label = "check(\"Z-112 (half: a thing: is done\")\n";
+    python::scan("tests/x/a.py", label, &mut map);
+    let faults = map.faults();
+    let has = |place: &str, text: &str| faults.contains(&(place.to_owned(), text.to_owned()));
+    let text = "names a part of Z-86 without a closing bracket";
+    assert!(has("crates/a/src/b.rs::t", text), "{faults:?}");
+    let text = "names a part of Z-112 without a closing bracket";
+    assert!(faults.iter().any(|(_, fault)| fault == text), "{faults:?}");
+}
+
 /// The page without results.
 fn written(map: &Map, path: &str) -> String {
     let mut pages = REQUIREMENT_PAGES.iter();

@@ -147,7 +147,9 @@ impl ChatAgents {
             agents: agents.into(),
             switches,
         };
-        Conversations::new(Arc::new(agents), false)
+        // As a server reads it: no program of a flow is kept between turns.
+        let is_cold = std::env::var("TANDEM_TEST_COLD").is_ok_and(|value| value == "1");
+        Conversations::new(Arc::new(agents), is_cold)
     }
 }
 

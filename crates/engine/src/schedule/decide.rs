@@ -13,7 +13,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tandem_record::conversation::{
     AdminActor, ScheduleCommand, ScheduleDefinition, ScheduleEvent, ScheduleEventBody as Body,
-    ScheduleOrigin, SchedulePlane, ScheduleRecord, ScheduleStatus, ScheduleTimer, ScheduleWork,
+    ScheduleOrigin, SchedulePlane, ScheduleRecord, ScheduleStatus, ScheduleTimer, ScheduleTrigger,
+    ScheduleWork,
 };
 use tandem_record::{
     AgentId, Owner, Recorded, ScheduleId, ScheduleRunId, Seq, StreamId, TenantId, Timestamp,
@@ -113,13 +114,25 @@ impl Machine for Schedule {
     }
 }
 
-/// The first occurrence of a definition that is made now. A moment of the past is one that was missed.
-fn first_occurrence(definition: &ScheduleDefinition, now: Timestamp) -> Option<Timestamp> {
-    use tandem_record::conversation::ScheduleTrigger::{Cron, Once};
+/// The first occurrence of a definition that is made now, of those after `passed`. A moment of the past is one that
+/// was missed.
+fn first_occurrence(
+    definition: &ScheduleDefinition,
+    now: Timestamp,
+    passed: Option<Timestamp>,
+) -> Option<Timestamp> {
     match definition.trigger {
-        Once { run_at } => Some(run_at),
-        Cron { .. } => occurrences(definition)?.after(now),
+        ScheduleTrigger::Once { run_at } => Some(run_at).filter(|at| Some(*at) > passed),
+        ScheduleTrigger::Cron { .. } => {
+            let after = passed.map_or(now, |passed| passed.max(now));
+            occurrences(definition)?.after(after)
+        }
     }
+}
+
+fn is_retimed(record: &ScheduleRecord, definition: &ScheduleDefinition) -> bool {
+    record.definition.trigger != definition.trigger
+        || record.definition.timezone != definition.timezone
 }
 
 /// `None` for a definition of another release that this one cannot read.
@@ -192,8 +205,8 @@ impl Draft<'_> {
                     ScheduleStatus::Canceled => Err(ScheduleRefusal::Canceled),
                     ScheduleStatus::Active | ScheduleStatus::Completed => Ok(()),
                     ScheduleStatus::Paused => {
-                        let next = first_occurrence(&self.record()?.definition, self.now());
-                        self.change(None, None, ScheduleStatus::Active, next);
+                        let (status, next) = self.begun(&self.record()?.definition);
+                        self.change(None, None, status, next);
                         Ok(())
                     }
                 }
@@ -267,7 +280,7 @@ impl Draft<'_> {
             definition: Box::new(definition.clone()),
             created_by,
             configured,
-            next_run_at: first_occurrence(definition, self.now()),
+            next_run_at: first_occurrence(definition, self.now(), None),
         });
     }
 
@@ -297,12 +310,15 @@ impl Draft<'_> {
         if is_same && !known.is_removed {
             return self.hand_over(definition);
         }
-        let (status, next) = match known.record.status {
+        let record = &known.record;
+        let (status, next) = match record.status {
             ScheduleStatus::Paused => (ScheduleStatus::Paused, None),
-            _ => (
-                ScheduleStatus::Active,
-                first_occurrence(definition, self.now()),
-            ),
+            status @ (ScheduleStatus::Active | ScheduleStatus::Completed)
+                if !is_retimed(record, definition) =>
+            {
+                (status, record.next_run_at)
+            }
+            _ => self.begun(definition),
         };
         self.change(Some(definition.clone()), Some(fingerprint), status, next);
     }
@@ -325,19 +341,25 @@ impl Draft<'_> {
 
     fn update(&mut self, definition: &ScheduleDefinition) -> Result<(), ScheduleRefusal> {
         let record = self.record()?;
-        let is_retimed = record.definition.trigger != definition.trigger
-            || record.definition.timezone != definition.timezone;
         let (status, next) = match record.status {
             ScheduleStatus::Canceled => return Err(ScheduleRefusal::Canceled),
             ScheduleStatus::Paused => (ScheduleStatus::Paused, None),
-            status if !is_retimed => (status, record.next_run_at),
-            _ => (
-                ScheduleStatus::Active,
-                first_occurrence(definition, self.now()),
-            ),
+            status if !is_retimed(record, definition) => (status, record.next_run_at),
+            _ => self.begun(definition),
         };
         self.change(Some(definition.clone()), None, status, next);
         Ok(())
+    }
+
+    /// How a schedule goes on that begins with this definition. A one-off that was looked at does not begin again.
+    fn begun(&self, definition: &ScheduleDefinition) -> (ScheduleStatus, Option<Timestamp>) {
+        let passed = self.schedule.known().and_then(|known| known.passed);
+        let next = first_occurrence(definition, self.now(), passed);
+        let is_once = matches!(definition.trigger, ScheduleTrigger::Once { .. });
+        match next.is_none() && is_once {
+            true => (ScheduleStatus::Completed, None),
+            false => (ScheduleStatus::Active, next),
+        }
     }
 
     fn change(

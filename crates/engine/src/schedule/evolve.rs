@@ -49,6 +49,7 @@ impl Schedule {
                     configured: configured.clone(),
                     is_removed: false,
                     runs: BTreeMap::new(),
+                    passed: None,
                 }));
             }
             // The first event of a schedule is its creation.
@@ -88,11 +89,20 @@ impl KnownSchedule {
                     run.is_canceled = true;
                 }
             }
-            Body::Triggered { next_run_at, .. } => {
+            Body::Triggered {
+                scheduled_for,
+                next_run_at,
+                ..
+            } => {
                 self.record.last_run_at = Some(at);
-                self.pass_occurrence(*next_run_at);
+                self.pass_occurrence(*scheduled_for, *next_run_at);
             }
-            Body::Skipped { next_run_at, .. } => self.pass_occurrence(*next_run_at),
+            Body::Skipped {
+                scheduled_for,
+                until,
+                next_run_at,
+                ..
+            } => self.pass_occurrence(until.unwrap_or(*scheduled_for), *next_run_at),
             Body::RunStarted {
                 run_id,
                 scheduled_for,
@@ -163,7 +173,8 @@ impl KnownSchedule {
     }
 
     /// An occurrence was looked at. A one-off has no other.
-    fn pass_occurrence(&mut self, next: Option<Timestamp>) {
+    fn pass_occurrence(&mut self, occurrence: Timestamp, next: Option<Timestamp>) {
+        self.passed = self.passed.max(Some(occurrence));
         self.record.next_run_at = next;
         let is_once = matches!(self.record.definition.trigger, ScheduleTrigger::Once { .. });
         if is_once && self.record.status == ScheduleStatus::Active {

@@ -28,6 +28,10 @@ pub struct KnownSchedule {
     /// It was cancelled because the file or the document has it no more.
     pub(super) is_removed: bool,
     pub(super) runs: BTreeMap<ScheduleRunId, ActiveRun>,
+    /// The newest occurrence that was looked at. It and those before it never take place again, whatever is changed
+    /// and however far behind the clock of the process is that changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) passed: Option<Timestamp>,
 }
 
 /// An occurrence that is not finished.

@@ -77,7 +77,8 @@ impl Environment<'_> {
             .ok_or_else(|| wrong(name, &text, "Give a whole number of seconds."))
     }
 
-    /// No program of a flow is kept between turns.
+    /// No program of a flow is kept between turns. Nothing else changes but the time a turn takes, so that it needs no
+    /// permission.
     pub(super) fn is_test_cold(&self) -> bool {
         self.get("TANDEM_TEST_COLD")
             .is_some_and(|value| value == "1")

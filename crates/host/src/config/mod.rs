@@ -172,7 +172,7 @@ pub(crate) fn resolve(
         public_url: layer.public_url.map(|url| public_url(&url)).transpose()?,
         test_seams,
         clock_advance_ms: env.clock_advance_ms(test_seams)?,
-        test_cold: test_seams && env.is_test_cold(),
+        test_cold: env.is_test_cold(),
         log_format: layer.log_format.unwrap_or_default(),
         log_filter: env.get("TANDEM_LOG").or_else(|| env.get("RUST_LOG")),
         secrets,

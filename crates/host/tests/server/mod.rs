@@ -23,12 +23,16 @@ pub(crate) struct Server {
     child: Child,
 }
 
-/// The binary, in a directory, without the settings of this process.
+/// Keeps no program of a flow between turns. The whole suite runs with it too.
+const COLD: &str = "TANDEM_TEST_COLD";
+
+/// The binary, in a directory, without the settings of this process but [`COLD`].
 pub(crate) fn tandem(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        if name.starts_with("TANDEM_") || name.starts_with("OTEL_") || name == "RUST_LOG" {
+        let is_of_tandem = name.starts_with("TANDEM_") && name != COLD;
+        if is_of_tandem || name.starts_with("OTEL_") || name == "RUST_LOG" {
             command.env_remove(&*name);
         }
     }

@@ -126,5 +126,10 @@ impl SimulationStats {
         self.flow_runs += other.flow_runs;
         self.texts += other.texts;
         self.rebuilt_flows += other.rebuilt_flows;
+        self.strict += other.strict;
+        self.bridges += other.bridges;
+        self.forwarded += other.forwarded;
+        self.scheduled_turns += other.scheduled_turns;
+        self.campaigns += other.campaigns;
     }
 }

@@ -118,6 +118,15 @@ pub struct SimulationStats {
     pub flow_runs: u64,
     pub texts: u64,
     pub rebuilt_flows: u64,
+    /// Simulations in which flows were run again after every turn.
+    pub strict: u64,
+    pub bridges: u64,
+    /// Messages that bridges relayed.
+    pub forwarded: u64,
+    /// Turns that schedules began.
+    pub scheduled_turns: u64,
+    /// Occurrences of schedules that addressed users of a segment.
+    pub campaigns: u64,
 }
 
 /// Runs one simulation. `Err` names the violated invariant.

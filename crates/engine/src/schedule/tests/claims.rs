@@ -243,3 +243,75 @@ fn configured_schedules_follow_their_file() {
     let plane: Value = json!(test.record().created_by.plane);
     assert_eq!(plane, "config");
 }
+
+fn once(run_at: &str, metadata: &Value) -> Value {
+    let mut definition = for_user(json!({"type": "once", "runAt": run_at}));
+    definition["metadata"] = metadata.clone();
+    definition["onMissed"] = json!({"policy": "catch_up"});
+    definition
+}
+
+fn configure(test: &TestSchedule, definition: &Value) -> ScheduleCommand {
+    ScheduleCommand::Configure {
+        agent_id: "demo".into(),
+        owner: test.record().owner.clone(),
+        definition: Box::new(test.read(definition)),
+        fingerprint: definition.to_string(),
+    }
+}
+
+/// Z-170 (half: a changed file does not bring back what took place), Z-159 (half: nor a one-off)
+#[test]
+fn one_off_that_took_place_does_not_come_back_with_a_changed_file() {
+    let mut test = TestSchedule::new(json!({}), &once("2031-03-03T09:00:00Z", &json!({"n": 0})));
+    test.clock_at("2031-03-03T09:00:00Z");
+    let run = test.run();
+    test.start(&run, 0);
+    test.finish(&run, 0, ScheduledOutcome::Success, None);
+    for n in 1..3 {
+        let changed = once("2031-03-03T09:00:00Z", &json!({ "n": n }));
+        let changed = configure(&test, &changed);
+        test.command(changed).expect("never refused");
+        test.clock_at(&format!("2031-03-03T09:0{n}:30Z"));
+        assert_eq!(test.record().status, ScheduleStatus::Completed);
+    }
+    // Not either when the file had lost it meanwhile.
+    let command = ScheduleCommand::Unconfigure;
+    test.command(command).expect("never refused");
+    let again = configure(&test, &once("2031-03-03T09:00:00Z", &json!({"n": 3})));
+    test.command(again).expect("never refused");
+    test.clock_at("2031-03-03T09:10:00Z");
+    assert_eq!(test.triggered(), ["09:00"]);
+    assert_eq!(test.finished().len(), 1);
+    // Another moment is another occurrence.
+    let later = configure(&test, &once("2031-03-03T09:20:00Z", &json!({"n": 3})));
+    test.command(later).expect("never refused");
+    test.clock_at("2031-03-03T09:20:00Z");
+    assert_eq!(test.triggered(), ["09:00", "09:20"]);
+}
+
+/// Z-170 (half: a process whose clock is behind claims nothing again)
+#[test]
+fn occurrence_is_not_claimed_again_by_a_clock_that_is_behind() {
+    let mut test = TestSchedule::new(json!({}), &for_user(cron("* * * * *")));
+    test.clock_at("2031-03-03T08:31:00Z");
+    test.clock_at("2031-03-03T08:32:00Z");
+    assert_eq!(test.triggered(), ["08:31", "08:32"]);
+    test.now = at("2031-03-03T08:30:40Z");
+    let mut changed = for_user(cron("* * * * *"));
+    changed["metadata"] = json!({"changed": true});
+    let removed_and_back = [ScheduleCommand::Unconfigure, configure(&test, &changed)];
+    let paused = [
+        pause(),
+        ScheduleCommand::Resume {
+            expected: None,
+            actor: None,
+        },
+    ];
+    for command in removed_and_back.into_iter().chain(paused) {
+        test.command(command).expect("never refused");
+    }
+    assert_eq!(test.next_run_at().as_deref(), Some("2031-03-03T08:33:00Z"));
+    test.clock_at("2031-03-03T08:33:00Z");
+    assert_eq!(test.triggered(), ["08:31", "08:32", "08:33"]);
+}

@@ -9,7 +9,7 @@ use tandem_engine::flow::FlowError;
 use tandem_engine::session::{ProgramStep, Resume, SEGMENT_MEMBERS};
 use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart};
 use tandem_record::{Object, Recorded, Timestamp};
-use tandem_runtime::conversation::{FlowProgram, RebuildError};
+use tandem_runtime::conversation::{FilterFailure, FlowProgram, ReadKeys, RebuildError};
 
 /// The key that [`Step::Count`] counts in.
 pub(super) const COUNTED: &str = "counted";
@@ -93,7 +93,12 @@ impl FlowCode {
                     next = waits;
                     continue;
                 }
-                (FlowRecord::Paused { .. } | FlowRecord::Resumed { .. }, waits) => {
+                (
+                    FlowRecord::Paused { .. }
+                    | FlowRecord::Resumed { .. }
+                    | FlowRecord::Hook { .. },
+                    waits,
+                ) => {
                     next = waits;
                     continue;
                 }
@@ -105,7 +110,11 @@ impl FlowCode {
         }
         match next {
             None => Ok(code),
-            Some(extra) => Err(unusable(&format!("ends before {extra:?}"))),
+            Some(extra) => Err(RebuildError::Diverged {
+                step: u32::MAX,
+                expected: Value::Null,
+                actual: beyond(&extra),
+            }),
         }
     }
 
@@ -147,6 +156,17 @@ impl FlowCode {
             }
             Step::AwaitHandback { seconds } => json!({"type": "interrupt.wait",
                 "waitFor": "live_handback", "timeoutSeconds": seconds}),
+            Step::Bridge(bridge) => json!({"type": "interrupt.proxy.start",
+                "target": bridge.target, "mode": bridge.mode, "replace": bridge.replace,
+                "timeoutSeconds": bridge.seconds}),
+            Step::AwaitInput {
+                seconds,
+                behavior,
+                filters,
+            } => json!({"type": "interrupt.proxy.wait", "timeoutSeconds": seconds,
+                "timeoutBehavior": behavior, "timeoutMessageToUser": text,
+                "processBeforeForward": filters.then(|| json!({"$fn": true}))}),
+            Step::StopBridge => json!({"type": "interrupt.proxy.stop"}),
             Step::AwaitAdmin { seconds: None } => {
                 json!({"type": "interrupt.wait", "waitFor": "admin_resolution"})
             }
@@ -223,6 +243,28 @@ impl FlowProgram for FlowCode {
         Ok(value.clone())
     }
 
+    fn filter_input(
+        &mut self,
+        input: &Value,
+        _: &ReadKeys,
+        _: u64,
+        _: Timestamp,
+    ) -> Result<Value, FilterFailure> {
+        let mut seen = DefaultHasher::new();
+        input.to_string().hash(&mut seen);
+        let roll = seen.finish() % 8;
+        match roll {
+            0 | 1 => Err(FilterFailure {
+                message: "not this one".to_owned(),
+                is_lost: roll == 0,
+            }),
+            2 => Ok(json!({"forwardToUser": false})),
+            3 => Ok(json!({"forwardToUser": true, "text": format!("{} filtered", self.name)})),
+            4 => Ok(json!({"endProxy": true, "reason": "filtered"})),
+            _ => Ok(json!({})),
+        }
+    }
+
     fn close(&mut self) -> Vec<Value> {
         Vec::new()
     }
@@ -235,6 +277,17 @@ impl FlowProgram for FlowCode {
 fn thrown(error: &Value) -> Result<FlowError, RebuildError> {
     serde_json::from_value(error.clone())
         .map_err(|_| unusable("holds an error that cannot be thrown"))
+}
+
+/// What the code did at the end of its journal, as strict mode is told.
+fn beyond(step: &ProgramStep) -> Value {
+    match step {
+        ProgramStep::Yielded(effect) => effect.clone(),
+        ProgramStep::HostCall { name, .. } => json!({ "call": name }),
+        ProgramStep::Returned(value) => json!({ "returned": value }),
+        ProgramStep::Failed(failure) => json!({ "failed": failure }),
+        ProgramStep::Diverged { actual, .. } => actual.clone(),
+    }
 }
 
 fn unusable(what: &str) -> RebuildError {

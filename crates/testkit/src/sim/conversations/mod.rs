@@ -8,10 +8,12 @@
 mod agents;
 mod any_session;
 mod check;
+mod desks;
 mod flow_code;
 mod outside;
 mod people;
 mod processes;
+mod schedulers;
 
 use super::processes::StoreKind;
 use super::{EPOCH, OpenStore, SimulationStats, paused_tokio};
@@ -32,14 +34,16 @@ use tokio::time::Instant;
 
 /// Users of both have the same addresses and use the same message ids.
 const TENANTS: [&str; 2] = ["acme", "globex"];
+/// Whose the schedules of agents' files are. It has few users.
+const HOUSE: &str = "default";
 /// Virtual time that passes while a store on disk makes one write: during faults, and after them.
 const STEP: Duration = Duration::from_millis(100);
 const RECOVERY_STEP: Duration = Duration::from_secs(2);
 /// After the faults: until leases and claims of processes that ended are over.
 const RECOVERY: Duration = Duration::from_secs(90);
 
-fn tenants() -> [TenantId; 2] {
-    TENANTS.map(TenantId::new)
+fn tenants() -> [TenantId; 3] {
+    [TENANTS[0], TENANTS[1], HOUSE].map(TenantId::new)
 }
 
 struct Conversations {
@@ -54,6 +58,8 @@ struct Conversations {
     crashed: tokio::sync::mpsc::UnboundedSender<Arc<Faults>>,
     shares_store: bool,
     clock_difference_ms: u64,
+    /// Flows are run again after every turn.
+    is_strict: bool,
     /// Faults of a thousand commits, per kind.
     per_mille: [u32; 4],
     /// All faults have ended.
@@ -121,6 +127,7 @@ fn simulate(
             outside = outside.without_crashes();
         }
         outside.checks_recorded = !plan.outlives_leases();
+        let is_strict = rng.random_bool(0.3);
         let sim = Arc::new(Conversations {
             open,
             kind,
@@ -132,6 +139,7 @@ fn simulate(
             crashed,
             shares_store: count > 1,
             clock_difference_ms: if plan.clocks_differ { 5_000 } else { 0 },
+            is_strict,
             per_mille: if plan.commits_fail {
                 [0, 5, 20, 60]
             } else {
@@ -189,6 +197,7 @@ impl Conversations {
         if self.kind == StoreKind::Memory {
             check::check_open_state(self, &runtime).await?;
         }
+        schedulers::cancel_all(&runtime).await?;
         self.wait_for_the_end(&runtime).await?;
         drop(admins);
         check::check_all(self, &runtime).await

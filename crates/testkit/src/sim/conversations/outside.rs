@@ -15,8 +15,8 @@ use std::time::Duration;
 use tandem_engine::agent::AgentSpec;
 use tandem_engine::session::ProgramStep;
 use tandem_record::conversation::{
-    AgentSummary, ChatAnswer, ChatToolCall, CodeCall, CodeError, CodeOutcome, FlowFailure,
-    FlowRecord, FlowRunStart, ModelPurpose,
+    AgentStatus, AgentSummary, ChatAnswer, ChatToolCall, CodeCall, CodeError, CodeOutcome,
+    FlowFailure, FlowRecord, FlowRunStart, ModelPurpose,
 };
 use tandem_record::{AgentId, EffectId, ModelUsage, Recorded, TenantId, Timestamp};
 use tandem_runtime::conversation::{
@@ -282,7 +282,14 @@ impl AgentHost for ProcessHost {
     }
 
     fn summaries(&self) -> Vec<AgentSummary> {
-        Vec::new()
+        let ids = self.outside.agents.keys();
+        ids.map(|id| AgentSummary {
+            id: id.clone(),
+            status: AgentStatus::Ready,
+            flows: Vec::new(),
+            errors: Vec::new(),
+        })
+        .collect()
     }
 
     fn flow_source(&self, _: &AgentId, version: &str) -> Option<Arc<str>> {
@@ -316,7 +323,10 @@ impl AgentHost for ProcessHost {
         let steps = self.outside.steps_of(start);
         // A journal that another process has ended meanwhile is no use: that decision conflicts.
         let code = FlowCode::rebuild(steps, journal);
-        if let Err(why @ RebuildError::Diverged { .. }) = &code {
+        // Strict mode runs the code to where its journal had an end: what follows is that end.
+        if let Err(why @ RebuildError::Diverged { expected, .. }) = &code
+            && !expected.is_null()
+        {
             let run = &start.run_id;
             self.outside.violation(format!("{run} diverges: {why:?}"));
         }

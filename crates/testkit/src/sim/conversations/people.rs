@@ -2,17 +2,20 @@
 
 use super::agents::{ADMIN_TRANSPORT, ADMINS, AGENTS, CANCEL, HUMAN};
 use super::any_session::{start_flow, take_floor};
-use super::{Conversations, tenants};
+use super::desks::{BridgeInput, act_at_desk};
+use super::schedulers::manage_schedules;
+use super::{Conversations, HOUSE, tenants};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tandem_record::conversation::{
     AdminActor, AdminRequest, AgentMode, DraftDecision, EscalationDecision, FlowPause,
     InboundMessage, SessionCommand, SessionReply,
 };
-use tandem_record::{EscalationId, MediaId, MessageId, Owner, RunId, SessionId, TenantId};
+use tandem_record::{EscalationId, MediaId, MessageId, Owner, ProxyId, RunId, SessionId, TenantId};
 use tandem_runtime::conversation::{
     MediaContent, MessageClaim, NewMessage, ReceivedMessage, SessionRefusal,
 };
@@ -56,13 +59,18 @@ pub(super) struct Decided {
 pub(super) struct Observed {
     pub(super) messages: Vec<Written>,
     pub(super) decisions: Vec<Decided>,
+    /// Accepted for bridges.
+    pub(super) inputs: Vec<BridgeInput>,
+    /// Bridges that admins were shown.
+    pub(super) bridges: BTreeMap<ProxyId, SessionId>,
 }
 
 pub(super) fn start_users(sim: &Arc<Conversations>, rng: &mut SmallRng) -> JoinSet<()> {
     let mut users = JoinSet::new();
     for tenant in tenants() {
         for agent in AGENTS {
-            for user in USERS {
+            let is_house = tenant.as_str() == HOUSE;
+            for user in USERS.into_iter().take(if is_house { 1 } else { 2 }) {
                 // One user is enough for a crash at each commit.
                 let talks = sim.crash_at.is_none() || users.is_empty();
                 if talks && rng.random_bool(0.7) {
@@ -254,6 +262,12 @@ async fn act(
     let mut own = rng.clone();
     if own.random_bool(0.2) && !sim.is_recovering() {
         return take_floor(&runtime, &tenant, admin, count, &mut own).await;
+    }
+    if own.random_bool(0.3) {
+        return act_at_desk(&sim, &tenant, admin, &mut own).await;
+    }
+    if own.random_bool(0.1) && !sim.is_recovering() {
+        return manage_schedules(&sim, &tenant, admin, &mut own).await;
     }
     if open.is_empty() {
         return;

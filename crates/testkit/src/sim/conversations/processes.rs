@@ -128,8 +128,11 @@ impl Conversations {
         };
         // Both ways of keeping the programs of flows between turns (Z-205).
         let is_cold = rng.random_bool(0.4);
-        let conversations =
-            tandem_runtime::conversation::Conversations::new(Arc::new(host), is_cold);
+        let conversations = tandem_runtime::conversation::Conversations::with_strictness(
+            Arc::new(host),
+            is_cold,
+            self.is_strict,
+        );
         let mut config = RuntimeConfig::new(Arc::new(store), Arc::new(performer));
         config.conversations = Some(conversations);
         config.clock = Arc::new(SimClock::starting_at(self.now().plus_ms(ahead)));

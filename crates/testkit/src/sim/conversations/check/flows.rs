@@ -41,6 +41,12 @@ fn check_one_active(log: &SessionLog) -> Result<(), String> {
                 expected,
                 actual,
                 ..
+            }
+            | Body::FlowNondeterministic {
+                step,
+                expected,
+                actual,
+                ..
             } => {
                 return Err(format!(
                     "{run:?} of {id} diverges at {step}: {actual} instead of {expected}"

@@ -1,11 +1,14 @@
 //! Checks the properties of conversations. Each file checks one kind of them, mostly on one log by itself.
 
+mod bridges;
 mod calls;
 mod flows;
 mod interrupts;
 mod messages;
 mod outbox;
 mod rows;
+mod scheduled_turns;
+mod schedules;
 mod takeover;
 mod turns;
 mod users;
@@ -17,9 +20,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use tandem_engine::flow_run::FlowRun;
 use tandem_engine::machine::Machine as _;
-use tandem_record::conversation::{FlowRecord, SessionEvent, SessionEventBody as Body};
-use tandem_record::{AgentId, Recorded, RunId, Seq, SessionId, TenantId, Timestamp};
-use tandem_runtime::conversation::ChatSession;
+use tandem_engine::schedule::Schedule;
+use tandem_record::conversation::{
+    FlowRecord, ScheduleEvent, SessionEvent, SessionEventBody as Body,
+};
+use tandem_record::{AgentId, Recorded, RunId, ScheduleId, Seq, SessionId, TenantId, Timestamp};
+use tandem_runtime::conversation::{ChatSession, LoggedScheduleEvent};
 use tandem_runtime::{Page, RunFilter, RunRow, Runtime};
 use tandem_store::{ListingPage, PageLimit, SessionFilter, SessionRow};
 
@@ -40,9 +46,18 @@ struct FlowLog {
     journal: Vec<Recorded<FlowRecord>>,
 }
 
+/// One schedule with its events.
+struct ScheduleLog {
+    id: ScheduleId,
+    events: Vec<Recorded<ScheduleEvent>>,
+    /// The schedule folded from its events alone.
+    folded: Schedule,
+}
+
 /// Everything that is in the store.
 struct Logs {
     sessions: BTreeMap<SessionId, SessionLog>,
+    schedules: BTreeMap<ScheduleId, ScheduleLog>,
     runs: Vec<RunRow>,
     /// Events of each tenant and agent in the order of their commits.
     order: Vec<Vec<(SessionId, Recorded<SessionEvent>)>>,
@@ -149,6 +164,7 @@ async fn read_flow_run(runtime: &Runtime, run: &RunId) -> Result<FlowLog, String
 async fn read_all(sim: &Conversations, runtime: &Runtime) -> Result<Logs, String> {
     let mut logs = Logs {
         sessions: BTreeMap::new(),
+        schedules: BTreeMap::new(),
         runs: run_rows(runtime).await?,
         order: Vec::new(),
     };
@@ -164,9 +180,10 @@ async fn read_all(sim: &Conversations, runtime: &Runtime) -> Result<Logs, String
             let agent = AgentId::from(agent.as_str());
             let limit = PageLimit::of_events(usize::MAX);
             let page = runtime.agent_events(&tenant, &agent, 0, limit).await;
-            let events = page.map_err(store_failed)?.events;
+            let page = page.map_err(store_failed)?;
+            logs.add_schedules(page.schedules);
             logs.order.push(
-                events
+                page.events
                     .into_iter()
                     .map(|logged| (logged.session, logged.event))
                     .collect(),
@@ -174,6 +191,22 @@ async fn read_all(sim: &Conversations, runtime: &Runtime) -> Result<Logs, String
         }
     }
     Ok(logs)
+}
+
+impl Logs {
+    fn add_schedules(&mut self, events: Vec<LoggedScheduleEvent>) {
+        for logged in events {
+            let id = &logged.schedule.id;
+            let log = self.schedules.entry(id.clone());
+            let log = log.or_insert_with(|| ScheduleLog {
+                id: id.clone(),
+                events: Vec::new(),
+                folded: Schedule::unstarted(id.clone()),
+            });
+            log.folded.evolve(&logged.event);
+            log.events.push(logged.event);
+        }
+    }
 }
 
 /// While sessions are open: every row and every timer follows from the logs.
@@ -201,6 +234,24 @@ pub(super) async fn check_all(
         .sum();
     ensure(panics == 0, || format!("{panics} tasks panicked"))?;
     let logs = read_all(sim, runtime).await?;
+    let mut bridges = BTreeMap::new();
+    let relayed: Vec<bridges::Relayed> = logs
+        .sessions
+        .values()
+        .map(bridges::check)
+        .collect::<Result<_, _>>()?;
+    for (id, bridge) in relayed.iter().flat_map(|relayed| &relayed.bridges) {
+        let again = bridges.insert(id, bridge);
+        ensure(again.is_none(), || format!("{id} is of two sessions"))?;
+    }
+    bridges::check_all(sim, runtime, &logs, &bridges).await?;
+    let mut runs = BTreeMap::new();
+    for log in logs.schedules.values() {
+        let of_schedule = schedules::check(log)?;
+        schedules::check_rows(runtime, log, &of_schedule).await?;
+        runs.insert(&log.id, of_schedule);
+    }
+    let scheduled_turns = scheduled_turns::check(&logs, &runs)?;
     for session in logs.sessions.values() {
         turns::check(sim, session)?;
         flows::check(session)?;
@@ -236,7 +287,16 @@ pub(super) async fn check_all(
             .map(|s| s.flow_runs.len() as u64)
             .sum(),
         texts: happened.texts.len() as u64,
+        bridges: bridges.len() as u64,
+        forwarded: relayed.iter().map(|relayed| relayed.forwarded).sum(),
+        scheduled_turns,
+        campaigns: runs
+            .values()
+            .flat_map(BTreeMap::values)
+            .map(|run| u64::from(run.is_campaign()))
+            .sum(),
         rebuilt_flows: happened.rebuilt,
+        strict: u64::from(sim.is_strict),
         runs: logs.runs.len() as u64,
         events: logs.sessions.values().map(|s| s.events.len() as u64).sum(),
         calls: happened.calls.len() as u64,

@@ -4,8 +4,8 @@ use super::{FlowLog, Logs, SessionLog, ensure, store_failed};
 use crate::sim::conversations::tenants;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_record::conversation::{ApprovalAsked, EscalationRecord, SessionTimer};
-use tandem_record::{InterruptId, StreamId, Timestamp};
+use tandem_record::conversation::{ApprovalAsked, EscalationRecord, ScheduleTimer, SessionTimer};
+use tandem_record::{InterruptId, ScheduleId, StreamId, Timestamp};
 use tandem_runtime::conversation::ChatSession;
 use tandem_runtime::{InterruptFilter, Page, Runtime};
 use tandem_store::{EscalationFilter, ListingPage};
@@ -169,7 +169,12 @@ pub(super) async fn check_timers(runtime: &Runtime, logs: &Logs) -> Result<(), S
         .due_timers(Timestamp(i64::MAX), usize::MAX)
         .await;
     let mut stored: BTreeMap<StreamId, BTreeSet<SessionTimer>> = BTreeMap::new();
+    let mut of_schedules: BTreeMap<ScheduleId, BTreeSet<ScheduleTimer>> = BTreeMap::new();
     for timer in timers.map_err(store_failed)? {
+        if let Some(schedule) = timer.stream.schedule() {
+            let key = serde_json::from_str(timer.name.as_str()).map_err(|e| e.to_string())?;
+            of_schedules.entry(schedule).or_default().insert(key);
+        }
         if timer.stream.session().is_some() {
             let key = serde_json::from_str(timer.name.as_str()).map_err(|e| e.to_string())?;
             stored.entry(timer.stream).or_default().insert(key);
@@ -184,5 +189,18 @@ pub(super) async fn check_timers(runtime: &Runtime, logs: &Logs) -> Result<(), S
     }
     ensure(stored == required, || {
         format!("timers are {stored:?}, required are {required:?}")
+    })?;
+    for log in logs.schedules.values() {
+        let required: BTreeSet<_> = log.folded.timers().into_keys().collect();
+        let stored = of_schedules.remove(&log.id).unwrap_or_default();
+        ensure(stored == required, || {
+            format!(
+                "{} has timers {stored:?}, required are {required:?}",
+                log.id
+            )
+        })?;
+    }
+    ensure(of_schedules.is_empty(), || {
+        format!("timers of no schedule: {of_schedules:?}")
     })
 }

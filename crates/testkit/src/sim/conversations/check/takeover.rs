@@ -5,7 +5,8 @@ use tandem_record::conversation::{
     CandidateOrigin, ModelPurpose, SessionEventBody as Body, SessionWork, TakeoverDirection,
 };
 
-/// Z-87, Z-89, Z-91: from its start to its end nothing of the agent is queued but what greets it; no turn that began
+/// Z-87, Z-89, Z-91: from its start to its end nothing of the agent is queued but what greets it, by whatever turn, that of
+/// a schedule too; no turn that began
 /// meanwhile asks a model or goes on with a flow; and it ends.
 pub(super) fn check(log: &SessionLog) -> Result<(), String> {
     let id = &log.id;

@@ -94,6 +94,9 @@ fn check_messages_answered_once(log: &SessionLog) -> Result<(), String> {
             Body::TurnQueued {
                 cause: TurnCause::AdminCommand { message, .. },
             } => received.push(&message.message_id),
+            Body::TurnQueued {
+                cause: TurnCause::Scheduled(turn),
+            } => received.push(&turn.dedup_id),
             Body::TurnStarted {
                 trigger,
                 message_ids,
