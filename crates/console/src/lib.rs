@@ -24,6 +24,7 @@ mod graph;
 mod history;
 mod inbox;
 mod links;
+mod list_page;
 mod live;
 mod login;
 mod problem;

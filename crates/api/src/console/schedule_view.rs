@@ -7,8 +7,8 @@ use crate::problem::Problem;
 use tandem_access::{Identity, Scope};
 use tandem_app::conversation::Recipient;
 use tandem_console::{
-    DeskOffer, LocalMoment, RecipientListRow, ScheduleListRow, SchedulePageView,
-    ScheduleRunListRow, ScheduleTriggerView,
+    LocalMoment, RecipientListRow, ScheduleListRow, SchedulePageView, ScheduleRunListRow,
+    ScheduleTriggerView,
 };
 use tandem_record::conversation::{
     MissedPolicy, OutcomeCounts, ScheduleDefinition, ScheduleOrigin, SchedulePlane, ScheduleRecord,
