@@ -53,7 +53,7 @@ export default createAgent({
       }
     },
     order: async function* (ctx) {
-      const order = yield { type: 'ask', key: 'order', text: 'Which order is it?' };
+      const order = yield { type: 'ask', key: 'order', text: 'What is its number?' };
       yield { type: 'say', text: `I look for ${order}.` };
       yield { type: 'ask', key: 'more', text: 'Anything else?' };
     },
@@ -159,7 +159,7 @@ def relay(visitor, page, base):
         raise AssertionError("the page was reloaded")
     if page.evaluate("document.querySelector('#bridge-input').value") != "half a tex":
         raise AssertionError("what was being written is gone")
-    write_as_desk(page, "t", "Forwarded")
+    write_as_desk(page, "half a text", "Forwarded")
     waits(visitor, "[Finance] half a text")
     write_as_desk(page, "the secret", "Dropped")
     write_as_desk(page, "I think yes", "For the flow only")
@@ -192,7 +192,7 @@ def aligned(page, width):
 def order(visitor, page):
     """A flow asks, somebody takes over: the comparison goes on with the flow."""
     say(visitor, "order")
-    waits(visitor, "Which order is it?")
+    waits(visitor, "What is its number?")
     page.wait("document.querySelector('#action-takeover') !== null", "the button that takes over")
     page.click("#action-takeover")
     page.wait("document.querySelector('#action-reply') !== null", "the form for a text")
@@ -311,12 +311,14 @@ def main():
     browser = None
     sizes = ((1280, 900, False), (390, 844, True))
 
-    def pictured(page, name):
-        """The page fits a desktop and a phone."""
+    def pictured(page, name, part=None):
+        """The page fits a desktop and a phone. The picture shows this part of it."""
         for width, height, phone in sizes:
             page.resize(width, height, phone)
             device = "phone" if phone else "desktop"
             tally.attempt(f"{name} fits a {device}", lambda: no_overflow(page))
+            if part:
+                page.evaluate(f"document.querySelector({part!r}).scrollIntoView()")
             page.screenshot(pictures / f"{name}-{device}.png")
         page.resize(*sizes[0])
 
@@ -345,11 +347,11 @@ def main():
             page.resize(width, height, phone)
             tally.attempt(f"both columns are aligned at {width}", lambda: aligned(page, width))
         page.resize(*sizes[0])
-        pictured(page, "bridge")
+        pictured(page, "bridge", ".bridge-messages")
         tally.attempt("the bridge is shown after its end", lambda: end_relay(visitor, page))
-        pictured(page, "bridge-ended")
+        pictured(page, "bridge-ended", ".bridge-messages")
         tally.attempt("a comparison goes on with the flow", lambda: order(visitor, page))
-        pictured(page, "compared-flow")
+        pictured(page, "compared-flow", ".compared:last-of-type")
         tally.attempt("schedules are listed", lambda: schedules(page, host.base))
         pictured(page, "schedules")
         tally.attempt("a schedule shows what comes next", lambda: schedule(page, host.base, "morning"))

@@ -74,7 +74,7 @@ async fn flow_goes_on_in_memory_with_the_messages_in_order() {
     as_ana(&server, &format!("{session}/handback"), json!({})).await;
     let path = format!("{BASE}/sessions/{session}");
     let shown = server.get(&path).await.ok(200);
-    assert_eq!(shown["activeFlow"]["pausedOn"], "confirm", "{shown}");
+    assert_eq!(shown["flow"]["pausedOn"], "confirm", "{shown}");
 }
 
 #[tokio::test]
