@@ -5,7 +5,7 @@
 
 The user asks for a person. The admin takes the conversation over with the button, both write and see each other's
 texts while the agent is silent, the admin hands back with a note, and the agent answers again. Then the page shows what
-the agent would have said. The pages of schedules are opened too. Without Chromium the test fails in CI and is skipped
+the agent would have said, also where a flow waits. A bridge to a desk is shown side by side, and written to. The pages of schedules are opened too. Without Chromium the test fails in CI and is skipped
 with a notice elsewhere.
 """
 import argparse
@@ -22,6 +22,7 @@ from devtools import Browser, find_chromium  # noqa: E402
 from host import ROOT, Host, Tally, eventually  # noqa: E402
 
 MAIN = "document.querySelector('main').textContent"
+COLUMNS = "document.querySelector('.bridge-messages').textContent"
 TRANSCRIPT = "document.querySelector('#transcript-scroll').textContent"
 AGENT = """
 import { createAgent } from 'tandem';
@@ -31,8 +32,31 @@ export default createAgent({
   model: { provider: 'scripted', script: { answers: [], otherwise: { text: 'How can I help you today?' } } },
   transports: { web: { title: 'Shop desk' } },
   adminAuth: { builtin: 'keys', roles: { planner: ['schedule.manage'] } },
-  hitl: { humanKeyword: 'person', escalationDefaults: { autoAckText: 'A colleague comes.' } },
+  hitl: {
+    humanKeyword: 'person', escalationDefaults: { autoAckText: 'A colleague comes.' },
+    targets: { finance: { transport: 'loopback', address: 'finance', label: 'Finance' } },
+  },
+  beforeLLM: async ({ text }) => (['refund', 'order'].includes(text)
+    ? { action: 'route_flow', flowId: text } : { action: 'continue' }),
   flows: {
+    refund: async function* (ctx) {
+      yield* ctx.proxyToAdmin({ target: 'finance' });
+      for (;;) {
+        const input = yield* ctx.waitForAdminInput({
+          processBeforeForward: async ({ text }) => {
+            if (text.includes('secret')) throw new Error('not for users');
+            if (text.includes('think')) return { forwardToUser: false, reason: 'advice' };
+            return text.includes('APPROVE') ? { text: 'Your refund is approved.', reason: 'decided' } : {};
+          },
+        });
+        if (input.text.includes('APPROVE')) return;
+      }
+    },
+    order: async function* (ctx) {
+      const order = yield { type: 'ask', key: 'order', text: 'What is its number?' };
+      yield { type: 'say', text: `I look for ${order}.` };
+      yield { type: 'ask', key: 'more', text: 'Anything else?' };
+    },
     offer: async function* (ctx) { yield { type: 'say', text: 'New tea has arrived.' }; },
   },
   scheduler: { timezone: 'Europe/Berlin' },
@@ -111,6 +135,77 @@ def hand_back(visitor, page):
     if any("on its way" in text for text in messages(visitor)):
         raise AssertionError("the user was sent the note")
     page.wait(f"{TRANSCRIPT}.split('How can I help you today?').length === {answers + 2}", "the answer on the desk")
+
+
+def write_as_desk(page, text, outcome):
+    page.type("#bridge-input", text)
+    page.click("#action-bridge-input")
+    page.wait(f"{COLUMNS}.includes({text!r}) && {COLUMNS}.includes({outcome!r})", f"{text!r} beside the conversation")
+    page.wait(LIVE, "a live conversation after the input")
+
+
+def relay(visitor, page, base):
+    """A flow relays to a desk. Both columns follow what is written, and the form writes as the desk."""
+    visitor.open(f"{base}/chat/shop")
+    visitor.wait(ONLINE, "an open channel")
+    say(visitor, "refund")
+    page.wait("document.querySelector('#action-bridge-input') !== null", "the form to write as the desk")
+    page.wait(f"{COLUMNS}.includes('to Finance began, mode mirror')", "the beginning of the bridge")
+    page.type("#bridge-input", "half a tex")
+    page.evaluate("window.notReloaded = true")
+    say(visitor, "Please hurry " + HOSTILE)
+    page.wait(f"{COLUMNS}.includes('] Please hurry')", "the text as the desk got it")
+    if not page.evaluate("window.notReloaded === true"):
+        raise AssertionError("the page was reloaded")
+    if page.evaluate("document.querySelector('#bridge-input').value") != "half a tex":
+        raise AssertionError("what was being written is gone")
+    write_as_desk(page, "half a text", "Forwarded")
+    waits(visitor, "[Finance] half a text")
+    write_as_desk(page, "the secret", "Dropped")
+    write_as_desk(page, "I think yes", "For the flow only")
+    if any("secret" in text or "think" in text for text in messages(visitor)):
+        raise AssertionError("the user got what the filter held back")
+    if page.evaluate(OWNED):
+        raise AssertionError("hostile text became part of the page")
+
+
+def end_relay(visitor, page):
+    """After its end both columns stay, without the form."""
+    write_as_desk(page, "APPROVE", "Forwarded, changed")
+    waits(visitor, "[Finance] Your refund is approved.")
+    page.wait("document.querySelector('#action-bridge-input') === null", "no form")
+    page.wait(f"{COLUMNS}.includes('ended: ')", "the end of the bridge")
+
+
+def aligned(page, width):
+    """What the desk got stands beside what the user wrote, at its height; on a phone below it."""
+    both = page.evaluate("""(() => {
+      const line = (kind) => [...document.querySelectorAll(`.side-by-side ${kind}`)]
+        .find((line) => line.textContent.includes('Please hurry')).getBoundingClientRect();
+      const said = line('.line:not(.desk-line)'), passed = line('.desk-line');
+      return { beside: passed.left >= said.right - 1 && Math.abs(passed.top - said.top) < 2, below: passed.top >= said.bottom - 1 };
+    })()""")
+    if both != {"beside": width > 620, "below": width <= 620}:
+        raise AssertionError(both)
+
+
+def order(visitor, page):
+    """A flow asks, somebody takes over: the comparison goes on with the flow."""
+    say(visitor, "order")
+    waits(visitor, "What is its number?")
+    page.wait("document.querySelector('#action-takeover') !== null", "the button that takes over")
+    page.click("#action-takeover")
+    page.wait("document.querySelector('#action-reply') !== null", "the form for a text")
+    page.wait(LIVE, "a live conversation")
+    say(visitor, "B-4")
+    page.wait(f"{TRANSCRIPT}.includes('B-4')", "the order on the desk")
+    write(page, "It is on its way.")
+    page.click("#action-compare")
+    page.wait("document.querySelectorAll('.compared').length > 0", "the pairs")
+    text = page.evaluate("[...document.querySelectorAll('.compared')].at(-1).textContent")
+    for part in ("It is on its way.", "I look for B-4.", "Anything else?", "the flow order waits: ask"):
+        if part not in text:
+            raise AssertionError(f"the last pair does not show {part!r}: {text}")
 
 
 def compare(page):
@@ -216,12 +311,14 @@ def main():
     browser = None
     sizes = ((1280, 900, False), (390, 844, True))
 
-    def pictured(page, name):
-        """The page fits a desktop and a phone."""
+    def pictured(page, name, part=None):
+        """The page fits a desktop and a phone. The picture shows this part of it."""
         for width, height, phone in sizes:
             page.resize(width, height, phone)
             device = "phone" if phone else "desktop"
             tally.attempt(f"{name} fits a {device}", lambda: no_overflow(page))
+            if part:
+                page.evaluate(f"document.querySelector({part!r}).scrollIntoView()")
             page.screenshot(pictures / f"{name}-{device}.png")
         page.resize(*sizes[0])
 
@@ -239,9 +336,22 @@ def main():
         tally.attempt("after the handback the agent answers again", lambda: hand_back(visitor, page))
         page.wait(LIVE, "a live conversation")
         pictured(page, "handed-back")
+        conversation = page.evaluate("location.href")
         tally.attempt("the page shows what the agent would have said", lambda: compare(page))
         pictured(page, "compared-answers")
         tally.attempt("the pairs are saved as lines of JSON", lambda: download(page))
+        page.open(conversation)
+        page.wait(LIVE, "a live conversation")
+        tally.attempt("a bridge is shown side by side", lambda: relay(visitor, page, host.base))
+        for width, height, phone in sizes:
+            page.resize(width, height, phone)
+            tally.attempt(f"both columns are aligned at {width}", lambda: aligned(page, width))
+        page.resize(*sizes[0])
+        pictured(page, "bridge", ".bridge-messages")
+        tally.attempt("the bridge is shown after its end", lambda: end_relay(visitor, page))
+        pictured(page, "bridge-ended", ".bridge-messages")
+        tally.attempt("a comparison goes on with the flow", lambda: order(visitor, page))
+        pictured(page, "compared-flow", ".compared:last-of-type")
         tally.attempt("schedules are listed", lambda: schedules(page, host.base))
         pictured(page, "schedules")
         tally.attempt("a schedule shows what comes next", lambda: schedule(page, host.base, "morning"))

@@ -20,6 +20,20 @@ FLOWS = [
     flow("sleeping", """
   yield { type: 'interrupt.wait', waitFor: 'timeout', timeoutSeconds: 600 };
   yield { type: 'say', text: 'awake' };"""),
+    flow("ordering", """
+  const item = yield { type: 'ask', key: 'item', text: 'Which item?' };
+  try {
+    const stock = yield { type: 'tool', name: 'stock', args: { item } };
+    yield { type: 'say', text: item + ': ' + stock.left };
+  } catch (e) { yield { type: 'say', text: item + ': ' + e.code }; }
+  const note = yield { type: 'ask', key: 'note', text: 'A note?' };
+  await ctx.session.kv.set('note', note);
+  yield { type: 'say', text: 'noted ' + (await ctx.session.kv.get('note')) };"""),
+    flow("calling", """
+  yield { type: 'ask', key: 'x', text: 'x?' };
+  yield { type: 'interrupt.escalate', mode: 'live_takeover', reason: 'stuck' };
+  yield { type: 'interrupt.wait', waitFor: 'live_handback' };
+  yield { type: 'say', text: 'back' };"""),
 ]
 RIGHTS = ["hitl.takeover.start", "hitl.takeover.message", "hitl.takeover.end", "hitl.escalation.view", "hitl.escalation.resolve",
           "hitl.proxy.input", "hitl.proxy.stop", "hitl.proxy.view", "schedule.manage", "audit.view"]
@@ -266,7 +280,50 @@ def compared(server, chat, check):
     write(busy, "I note seven.", "c-9")
     hand_back(busy)
     [pair] = server.ok("POST", f"/sessions/{busy.session_id}/compare-answers")["pairs"]
-    check("a message that a flow would have taken is said to be", pair["agent"], {"texts": [], "actions": ["goes on with its flow"]})
+    check("a flow goes on from where it waits", pair["agent"], {"texts": ["x=seven"], "actions": ["the flow asking ends"]})
+
+
+def answers(server, one):
+    return [(pair["agent"]["texts"], pair["agent"]["actions"]) for pair in server.ok("POST", f"/sessions/{one.session_id}/compare-answers")["pairs"]]
+
+
+def compared_flows(server, chat, check):
+    """A flow that waits when somebody takes over goes on in memory, with the user's messages in order."""
+    one = chat("desk")
+    one.start("ordering")
+    one.say("tea")
+    one.say("none")
+    one.start("ordering")
+    take(one)
+    for number, asked in enumerate(("tea", "hurry up", "how many?")):
+        one.say(asked)
+        write(one, f"answer {number}", f"f-{number}")
+    before = (len(one.events()), one.delivered(), len(one.tool_calls()), one.keys())
+    asks, ends = "the flow ordering waits: ask", "the flow ordering ends"
+    stock = "calls the tool stock, which answers as recorded"
+    wanted = [(["tea: 3", "A note?"], [stock, asks]), (["noted hurry up"], [ends]),
+              (["three are left"], [stock])]
+    first = answers(server, one)
+    check("a flow answers the messages one after the other, each on what it said before, and after its end the model", first, wanted)
+    check("it is the same when it is asked again", answers(server, one), first)
+    check("nothing of it is stored, sent or called", (len(one.events()), one.delivered(), len(one.tool_calls()), one.keys()), before)
+    hand_back(one)
+    check("the flow itself waits where it was", one.say("tea"), ["tea: 3", "A note?"])
+    other = chat("desk")
+    other.start("ordering")
+    take(other)
+    other.say("cocoa")
+    write(other, "We have cocoa.", "f-9")
+    check("a tool without a recorded answer fails with a code of its own", answers(server, other),
+          [(["cocoa: not_recorded", "A note?"], ["calls the tool stock, of which nothing is recorded", asks])])
+    stuck = chat("desk")
+    stuck.start("calling")
+    stuck.say("help")
+    take(stuck)
+    stuck.say("hello?")
+    write(stuck, "I am here.", "f-10")
+    [(texts, actions)] = answers(server, stuck)
+    check("a flow that asks for a person is said to do so", (texts, "asks for a person" in actions), ([], True))
 
 
 def schedule(server, agent, flow_id, target, seconds=60, who="ana", **more):
@@ -497,4 +554,4 @@ def campaigns(server, chat, check):
 
 
 if __name__ == "__main__":
-    main(__doc__, AGENTS, [crashes, crashes_meanwhile, suppressed, races, compared, schedules_and_people, schedule_events, schedule_targets, campaigns])
+    main(__doc__, AGENTS, [crashes, crashes_meanwhile, suppressed, races, compared, compared_flows, schedules_and_people, schedule_events, schedule_targets, campaigns])

@@ -24,6 +24,7 @@ mod graph;
 mod history;
 mod inbox;
 mod links;
+mod list_page;
 mod live;
 mod login;
 mod problem;
@@ -44,11 +45,13 @@ pub use chat::{ChatPageView, chat_page, no_chat_page};
 pub use chrome::Chrome;
 pub use compare::{ComparePageView, ComparedRun, EventDifference, StateDifference, compare_page};
 pub use desk::{
+    BridgeAccess, BridgeInput, BridgeLine, BridgeMessages, BridgePageView, BridgeRow,
     ComparedAnswersView, ComparedPair, ConversationFlow, ConversationListView,
     ConversationPageView, ConversationRow, DeskBridge, DeskEscalation, DeskOffer, DeskQuestion,
     EscalationListRow, EscalationListView, EscalationSelection, FloorView, TranscriptLine,
-    compared_answers_page, conversation_link, conversation_list_page, conversation_page,
-    conversation_parts, conversation_rows, escalation_list_page, escalation_rows, escalations_link,
+    bridge_page, compared_answers_page, conversation_link, conversation_list_page,
+    conversation_page, conversation_parts, conversation_rows, escalation_list_page,
+    escalation_rows, escalations_link,
 };
 pub use graph::{GraphEdge, GraphNode, GraphView, NodeState, workflow_svg};
 pub use history::{

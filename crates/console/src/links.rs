@@ -218,6 +218,16 @@ pub(crate) fn bridge_stop(id: &str) -> String {
     format!("/console/proxies/{}/stop", encode(id))
 }
 
+/// Where what is written as the desk of a bridge is posted.
+pub(crate) fn bridge_input(id: &str) -> String {
+    format!("/console/proxies/{}/input", encode(id))
+}
+
+/// What passed over a bridge, for those whom a token gives the right.
+pub(crate) fn bridge_messages(id: &str) -> String {
+    format!("/console/proxies/{}/messages", encode(id))
+}
+
 /// The list with a selection, without a question.
 pub(crate) fn inbox(selection: &InboxSelection) -> String {
     selected(INBOX, selection, None)

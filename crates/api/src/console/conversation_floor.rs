@@ -1,8 +1,8 @@
 //! Taking a conversation over from its page: the view of who has it, and the forms that change that.
 
+use super::desk_offer::{admin_token, desk_offer};
 use super::page::PageError;
 use super::session::PostedForm;
-use super::shown_bytes::line;
 use crate::api::{ApiState, SharedState};
 use crate::path_params::PathParams;
 use crate::routes::console_call;
@@ -11,9 +11,9 @@ use axum::http::HeaderMap;
 use axum::response::Redirect;
 use sha2::{Digest, Sha256};
 use tandem_access::{Identity, Scope};
-use tandem_app::Idempotency;
-use tandem_app::conversation::{DeskRight, SessionLog, SpokenMessage};
-use tandem_console::{DeskEscalation, DeskOffer, FloorView, conversation_link};
+use tandem_app::conversation::{AdminCall, DeskRight, SessionLog, SpokenMessage};
+use tandem_app::{AppError, Idempotency};
+use tandem_console::{DeskEscalation, FloorView, conversation_link};
 use tandem_record::SessionId;
 use tandem_record::conversation::SessionView;
 
@@ -40,11 +40,7 @@ pub(super) fn floor(
     FloorView {
         is_taken_over,
         holder: claimed.and_then(|open| open.assignee.clone()),
-        offer: match right {
-            DeskRight::None => DeskOffer::Nothing,
-            DeskRight::As(actor) => DeskOffer::As(line(&actor)),
-            DeskRight::NeedsCredential => DeskOffer::WithToken,
-        },
+        offer: desk_offer(right),
         message_id: next_message_id(log, csrf),
     }
 }
@@ -60,8 +56,19 @@ fn next_message_id(log: &SessionLog, csrf: &str) -> String {
     format!("console-{hex}")
 }
 
-fn admin_token(posted: &PostedForm) -> Option<&str> {
-    Some(posted.field("adminToken")).filter(|token| !token.is_empty())
+/// What a form of the page does, as the admin who sent it. Leads back to the page.
+async fn act<T>(
+    session: String,
+    headers: &HeaderMap,
+    posted: &PostedForm,
+    action: impl AsyncFnOnce(AdminCall<'_>, SessionId) -> Result<T, AppError>,
+) -> Result<Redirect, PageError> {
+    posted.by.require_scope(Scope::RunsRead)?;
+    let session = SessionId::from(session);
+    let back = conversation_link(session.as_str());
+    let call = console_call(&posted.by, headers, admin_token(posted));
+    action(call, session).await?;
+    Ok(Redirect::to(&back))
 }
 
 pub(super) async fn take_over(
@@ -70,14 +77,11 @@ pub(super) async fn take_over(
     headers: HeaderMap,
     posted: PostedForm,
 ) -> Result<Redirect, PageError> {
-    let by = &posted.by;
-    by.require_scope(Scope::RunsRead)?;
-    let session = SessionId::from(session);
-    let back = conversation_link(session.as_str());
-    let call = console_call(by, &headers, admin_token(&posted));
-    let taken = api.app.take_over(&call, session, Idempotency::none());
-    taken.await?;
-    Ok(Redirect::to(&back))
+    act(session, &headers, &posted, async |call, session| {
+        let taken = api.app.take_over(&call, session, Idempotency::none());
+        taken.await
+    })
+    .await
 }
 
 pub(super) async fn write(
@@ -86,21 +90,17 @@ pub(super) async fn write(
     headers: HeaderMap,
     posted: PostedForm,
 ) -> Result<Redirect, PageError> {
-    let by = &posted.by;
-    by.require_scope(Scope::RunsRead)?;
-    let session = SessionId::from(session);
-    let back = conversation_link(session.as_str());
-    let call = console_call(by, &headers, admin_token(&posted));
     let message = SpokenMessage {
         message_id: posted.field("messageId").to_owned(),
         // Browsers send line ends of their own.
         text: posted.field("text").replace("\r\n", "\n"),
     };
-    let written = api
-        .app
-        .speak_as_human(&call, session, message, Idempotency::none());
-    written.await?;
-    Ok(Redirect::to(&back))
+    act(session, &headers, &posted, async |call, session| {
+        let idempotency = Idempotency::none();
+        let written = api.app.speak_as_human(&call, session, message, idempotency);
+        written.await
+    })
+    .await
 }
 
 pub(super) async fn hand_back(
@@ -109,14 +109,11 @@ pub(super) async fn hand_back(
     headers: HeaderMap,
     posted: PostedForm,
 ) -> Result<Redirect, PageError> {
-    let by = &posted.by;
-    by.require_scope(Scope::RunsRead)?;
-    let session = SessionId::from(session);
-    let back = conversation_link(session.as_str());
-    let call = console_call(by, &headers, admin_token(&posted));
     let note = posted.field("note").replace("\r\n", "\n");
     let note = Some(note).filter(|note| !note.trim().is_empty());
-    let handed_back = api.app.hand_back(&call, session, note, Idempotency::none());
-    handed_back.await?;
-    Ok(Redirect::to(&back))
+    act(session, &headers, &posted, async |call, session| {
+        let handed_back = api.app.hand_back(&call, session, note, Idempotency::none());
+        handed_back.await
+    })
+    .await
 }

@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_app::conversation::{SessionFollower, SessionLog, SessionUpdate};
-use tandem_app::{Completion, Idempotency, SMALL_PAGE_BYTES};
-use tandem_console::{conversation_link, conversation_page, conversation_parts, html_json};
+use tandem_app::{Idempotency, SMALL_PAGE_BYTES};
+use tandem_console::{conversation_page, conversation_parts, html_json};
+use tandem_record::SessionId;
 use tandem_record::conversation::SessionEventBody as Body;
-use tandem_record::{ProxyId, SessionId};
 use tokio::time::Instant;
 
 /// Changes are collected for this long, so that a busy conversation is not redrawn with each event.
@@ -56,25 +56,6 @@ pub(super) async fn end(
     let ended = api.app.end_session(&call, session, Idempotency::none());
     ended.await?;
     Ok(Redirect::to(&back))
-}
-
-/// Stops the bridge of a conversation.
-pub(super) async fn stop_bridge(
-    State(api): State<SharedState>,
-    PathParams(proxy): PathParams<String>,
-    headers: HeaderMap,
-    posted: PostedForm,
-) -> Result<Redirect, PageError> {
-    let by = &posted.by;
-    by.require_scope(Scope::ConversationsTakeover)?;
-    let admin_token = Some(posted.field("adminToken")).filter(|token| !token.is_empty());
-    let call = console_call(by, &headers, admin_token);
-    let proxy = ProxyId::from(proxy);
-    let stopped = api.app.stop_proxy(&call, proxy, None, Idempotency::none());
-    let Completion::Done(stopped) = stopped.await? else {
-        unreachable!("a form has no idempotency key");
-    };
-    Ok(Redirect::to(&conversation_link(stopped.session.as_str())))
 }
 
 pub(super) async fn live(
@@ -218,6 +199,8 @@ impl LiveConversation {
         self.dropped += u64::try_from(surplus).unwrap_or(u64::MAX);
         let surplus = self.log.outbox.len().saturating_sub(SHOWN_MESSAGES);
         self.log.outbox.drain(..surplus);
+        let passed = &mut self.log.bridges.messages;
+        passed.drain(..passed.len().saturating_sub(SHOWN_MESSAGES));
     }
 
     /// The bytes, with the room they take until they are written.

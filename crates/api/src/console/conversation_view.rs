@@ -1,5 +1,6 @@
 //! View models of conversations: rows of the list, the page of one, and what the card of a question shows of it.
 
+use super::conversation_bridge::bridge_parts;
 use super::conversation_floor::floor;
 use super::escalation_view;
 use super::shown_bytes::{ShownBytes, line};
@@ -7,15 +8,12 @@ use crate::api::ApiState;
 use crate::problem::Problem;
 use crate::routes::title;
 use tandem_access::{Identity, Scope};
-use tandem_app::conversation::{DeskRight, SessionLog};
+use tandem_app::conversation::SessionLog;
 use tandem_app::{Fault, InterruptFilter, Page};
 use tandem_console::{
-    ConversationFlow, ConversationPageView, ConversationRow, DeskBridge, DeskOffer, DeskQuestion,
-    TranscriptLine,
+    ConversationFlow, ConversationPageView, ConversationRow, DeskQuestion, TranscriptLine,
 };
-use tandem_record::conversation::{
-    IntentStatus, LedgerMessage, MessageRole, ProxyMode, SessionView,
-};
+use tandem_record::conversation::{IntentStatus, LedgerMessage, MessageRole, SessionView};
 use tandem_record::{StreamId, Timestamp};
 
 /// Messages on the page of a conversation.
@@ -83,6 +81,8 @@ pub(super) async fn page(
             .collect(),
     });
     let escalations = escalation_view::of_conversation(api, reader, &session.id).await?;
+    let transcript = transcript(session, log, SHOWN_MESSAGES, &mut shown);
+    let bridges = bridge_parts(api, reader, session, log, &csrf, &mut shown).await?;
     Ok(ConversationPageView {
         floor: floor(api, reader, session, &escalations, log, &csrf),
         session_id: session.id.to_string(),
@@ -95,49 +95,17 @@ pub(super) async fn page(
         ended_at: session.ended_at.map(Timestamp::rfc3339),
         waiting_since: session.hitl.pending_since.map(Timestamp::rfc3339),
         flow,
-        bridge: bridge(api, reader, session).await?,
+        bridge: bridges.active,
+        bridge_messages: bridges.messages,
+        bridge_input: bridges.input,
         escalations,
         questions: questions(api, reader, session).await?,
-        transcript: transcript(session, log, SHOWN_MESSAGES, &mut shown),
+        transcript,
         lines_omitted: u64::try_from(omitted).unwrap_or(u64::MAX),
         can_compare: log.has_answer_of_person() && reader.require_scope(Scope::RunsCreate).is_ok(),
         can_end: reader.require_scope(Scope::RunsCancel).is_ok(),
         csrf,
     })
-}
-
-/// The bridge of the conversation.
-async fn bridge(
-    api: &ApiState,
-    reader: &Identity,
-    session: &SessionView,
-) -> Result<Option<DeskBridge>, Problem> {
-    let Some(proxy) = &session.hitl.proxy_id else {
-        return Ok(None);
-    };
-    let found = api.app.active_bridge(reader, proxy).await?;
-    Ok(found.map(|found| {
-        let bridge = found.bridge;
-        DeskBridge {
-            id: bridge.id.to_string(),
-            number: bridge.id.short().to_owned(),
-            target: match &bridge.label {
-                Some(label) => line(&format!("{label} ({})", bridge.target)),
-                None => line(&bridge.target),
-            },
-            mode: match bridge.mode {
-                ProxyMode::Mirror => "mirror".to_owned(),
-                ProxyMode::Shadow => "shadow".to_owned(),
-            },
-            started_at: bridge.started_at.rfc3339(),
-            deadline: bridge.deadline.map(Timestamp::rfc3339),
-            offer: match api.app.bridge_right(reader, &found.agent) {
-                DeskRight::None => DeskOffer::Nothing,
-                DeskRight::As(actor) => DeskOffer::As(actor),
-                DeskRight::NeedsCredential => DeskOffer::WithToken,
-            },
-        }
-    }))
 }
 
 /// Open questions of the conversation, as the inbox has them.
@@ -196,7 +164,7 @@ pub(super) fn transcript(
     lines
 }
 
-fn transcript_line(
+pub(super) fn transcript_line(
     session: &SessionView,
     log: &SessionLog,
     message: &LedgerMessage,

@@ -1,5 +1,6 @@
 //! The list of open escalations, as a page and as a stream, and the buttons that say whose work one is.
 
+use super::desk_offer::admin_token;
 use super::escalation_view::escalation;
 use super::live_rows;
 use super::page::{PageError, chrome};
@@ -123,7 +124,7 @@ pub(super) async fn act(
         "assign" => assignment(posted.field("actorId"))?,
         _ => return Err(Problem::not_found("action").into()),
     };
-    let admin_token = Some(posted.field("adminToken")).filter(|token| !token.is_empty());
+    let admin_token = admin_token(&posted);
     let call = console_call(by, &headers, admin_token);
     let escalation = EscalationId::from(id);
     let done = api

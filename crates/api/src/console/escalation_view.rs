@@ -1,12 +1,13 @@
 //! View models of escalations: whose work they are, and what this reader may do about it.
 
+use super::desk_offer::desk_offer;
 use super::shown_bytes::line;
 use crate::api::ApiState;
 use crate::problem::Problem;
 use serde_json::Value;
 use tandem_access::Identity;
 use tandem_app::ListingPage;
-use tandem_app::conversation::{DeskRight, EscalationFound, EscalationQuery};
+use tandem_app::conversation::{EscalationFound, EscalationQuery};
 use tandem_console::{DeskEscalation, DeskOffer};
 use tandem_record::conversation::EscalationPriority;
 use tandem_record::{EscalationId, SessionId, Timestamp};
@@ -35,11 +36,9 @@ pub(super) fn escalation(
         created_at: record.created_at.rfc3339(),
         deadline: record.deadline.map(Timestamp::rfc3339),
         is_stopped: record.stopped.is_some(),
-        offer: match api.app.desk_right(reader, &found.agent) {
-            _ if !record.is_open() => DeskOffer::Nothing,
-            DeskRight::None => DeskOffer::Nothing,
-            DeskRight::As(actor) => DeskOffer::As(actor),
-            DeskRight::NeedsCredential => DeskOffer::WithToken,
+        offer: match record.is_open() {
+            true => desk_offer(api.app.desk_right(reader, &found.agent)),
+            false => DeskOffer::Nothing,
         },
     }
 }

@@ -1,6 +1,7 @@
 //! An answer posted from the inbox. It uses the same digest check, command and refusals as the API.
 //! A refused answer returns the page with the entered values and the errors.
 
+use super::desk_offer::admin_token;
 use super::inbox_view;
 use super::page::{PageError, chrome, with_status};
 use super::session::PostedForm;
@@ -61,7 +62,7 @@ async fn decide(
     posted: &PostedForm,
 ) -> Result<(), Problem> {
     let by = &posted.by;
-    let admin_token = Some(posted.field("adminToken")).filter(|token| !token.is_empty());
+    let admin_token = admin_token(&posted);
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     if let Some(why) = card.not_shown {
         return Err(Problem::invalid("/digest", why));

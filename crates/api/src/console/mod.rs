@@ -6,11 +6,13 @@ mod agents_view;
 mod assets;
 mod compare;
 mod compared_answers;
+mod conversation_bridge;
 mod conversation_card;
 mod conversation_floor;
 mod conversation_list;
 mod conversation_page;
 mod conversation_view;
+mod desk_offer;
 mod escalation_list;
 mod escalation_view;
 mod fork;
@@ -94,7 +96,15 @@ pub(crate) fn routes() -> Router<SharedState> {
         )
         .route(
             "/console/proxies/{proxyId}/stop",
-            post(conversation_page::stop_bridge),
+            post(conversation_bridge::stop),
+        )
+        .route(
+            "/console/proxies/{proxyId}/input",
+            post(conversation_bridge::write),
+        )
+        .route(
+            "/console/proxies/{proxyId}/messages",
+            post(conversation_bridge::show),
         )
         .route("/console/escalations", get(escalation_list::show))
         .route("/console/escalations/live", get(escalation_list::live))

@@ -1,5 +1,6 @@
 //! The page of one schedule with its occurrences, the buttons that change it, and the page of one occurrence.
 
+use super::desk_offer::admin_token;
 use super::live_rows;
 use super::page::{PageError, chrome};
 use super::schedule_view;
@@ -107,7 +108,7 @@ pub(super) async fn act(
     let version = posted.field("version").parse();
     let wrong = |_| Problem::invalid("version", "must be the version of the schedule, a number");
     let expected = Some(version.map_err(wrong)?);
-    let admin_token = Some(posted.field("adminToken")).filter(|token| !token.is_empty());
+    let admin_token = admin_token(&posted);
     let call = console_call(by, &headers, admin_token);
     let schedule = ScheduleId::from(schedule);
     let once = Idempotency::none();

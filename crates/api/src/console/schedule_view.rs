@@ -1,13 +1,14 @@
 //! View models of schedules and their occurrences.
 
+use super::desk_offer::desk_offer;
 use super::shown_bytes::line;
 use crate::api::ApiState;
 use crate::problem::Problem;
 use tandem_access::{Identity, Scope};
-use tandem_app::conversation::{DeskRight, Recipient};
+use tandem_app::conversation::Recipient;
 use tandem_console::{
-    DeskOffer, LocalMoment, RecipientListRow, ScheduleListRow, SchedulePageView,
-    ScheduleRunListRow, ScheduleTriggerView, ScheduledStartView,
+    LocalMoment, RecipientListRow, ScheduleListRow, SchedulePageView, ScheduleRunListRow,
+    ScheduleTriggerView, ScheduledStartView,
 };
 use tandem_record::conversation::{
     MissedPolicy, OutcomeCounts, ScheduleDefinition, ScheduleOrigin, SchedulePlane, ScheduleRecord,
@@ -59,11 +60,7 @@ pub(super) fn page(
 ) -> SchedulePageView {
     let definition = &record.definition;
     let next = api.app.next_occurrences(record, NEXT).into_iter();
-    let offer = |scope| match api.app.schedule_right(reader, record, scope) {
-        DeskRight::None => DeskOffer::Nothing,
-        DeskRight::As(actor) => DeskOffer::As(line(&actor)),
-        DeskRight::NeedsCredential => DeskOffer::WithToken,
-    };
+    let offer = |scope| desk_offer(api.app.schedule_right(reader, record, scope));
     let user = definition.target.user();
     let session = user.and_then(|user| user.session_id.as_ref());
     SchedulePageView {

@@ -14,9 +14,9 @@ use tandem_record::conversation::{
 };
 use tandem_record::{AgentId, EffectId, Object, Owner, Recorded, TenantId, Timestamp};
 use tandem_runtime::conversation::{
-    AgentHost, CallContext, ChatModelRequest, Conversations, FlowProgram, LifeSign, MediaContent,
-    OutgoingMessage, OwnAccountMessage, RebuildError, SendError, TakenMessage, TransportDelivery,
-    TransportRefusal, TransportRequest,
+    AgentHost, CallContext, ChatModelRequest, Conversations, FilterFailure, FlowProgram, LifeSign,
+    MediaContent, OutgoingMessage, OwnAccountMessage, ReadKeys, RebuildError, SendError,
+    TakenMessage, TransportDelivery, TransportRefusal, TransportRequest,
 };
 use tokio::sync::Notify;
 
@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 /// messages, runs its flows again after every turn, and knows one admin by the token `t`. `staffed` has a desk: `ana-token`
 /// and `ben-token` may decide, `eva-token` may not, and a claim stops the time.
 /// Keys with the role `planner` manage the schedules of `planned`.
+/// `bridged` and `masked` relay to the desk `finance`, as does `guarded`, which knows admins by tokens.
 /// `relayed` passes messages on to the chat `desk` while a person has them.
 pub(crate) struct ChatAgents {
     agents: BTreeMap<&'static str, Arc<AgentSpec>>,
@@ -65,7 +66,7 @@ impl ChatAgents {
             ..LoadedFlow::default()
         };
         let spec = |id: &str, config: Value| {
-            let flows = [flow("refund"), flow("book")];
+            let flows = ["refund", "book", "relay", "advise"].map(flow);
             let spec = AgentSpec::compile(id, &config, &flows);
             Arc::new(spec.expect("a valid agent"))
         };
@@ -115,7 +116,8 @@ impl ChatAgents {
         ]);
         let rights = json!({"boss": ["hitl.escalation.view", "hitl.escalation.resolve",
                 "hitl.takeover.start", "hitl.takeover.end", "hitl.takeover.message",
-                "schedule.manage"],
+                "schedule.manage",
+                "hitl.proxy.view", "hitl.proxy.input", "hitl.proxy.stop"],
             "guest": ["hitl.escalation.view"]});
         let staffed = with(json!({
             "adminAuth": {"tokens": people.clone(), "roles": rights.clone()},
@@ -125,6 +127,19 @@ impl ChatAgents {
         }));
         let desk = |address: &str, actor: &str, role: &str| json!({"transport": "loopback", "address": address, "actorId": actor, "role": role});
         let chat = [desk("desk", "ana", "boss"), desk("guest", "eva", "guest")];
+        let finance =
+            json!({"finance": {"transport": "loopback", "address": "finance", "label": "Finance"}});
+        let bridged = |redaction: &str| {
+            with(json!({
+                "adminAuth": {"builtin": "keys", "roles": {"desk": ["hitl.proxy.view"]}},
+                "hitl": {"targets": finance},
+                "redaction": redaction,
+            }))
+        };
+        let guarded = with(json!({
+            "adminAuth": {"tokens": people.clone(), "roles": rights.clone()},
+            "hitl": {"targets": finance},
+        }));
         let relayed = with(json!({
             "adminAuth": {"tokens": people, "chat": chat, "roles": rights},
             "model": {"provider": "scripted", "script": {"answers": []}},
@@ -135,6 +150,9 @@ impl ChatAgents {
             "adminAuth": {"builtin": "keys", "roles": {"planner": ["schedule.manage"]}},
         }));
         let agents = [
+            ("bridged", spec("bridged", bridged("full"))),
+            ("masked", spec("masked", bridged("hashed"))),
+            ("guarded", spec("guarded", guarded)),
             ("planned", spec("planned", planned)),
             ("relayed", spec("relayed", relayed)),
             ("staffed", spec("staffed", staffed)),
@@ -159,6 +177,17 @@ fn effects(flow: &str) -> Vec<Value> {
         "book" => vec![
             json!({"type": "interrupt.confirm", "question": "Monday?", "positiveKeywords": ["sure"]}),
             json!({"type": "say", "text": "Booked."}),
+        ],
+        "relay" => vec![
+            json!({"type": "interrupt.proxy.start", "target": "finance"}),
+            json!({"type": "interrupt.proxy.wait", "processBeforeForward": {"$fn": true}}),
+            json!({"type": "interrupt.proxy.wait"}),
+        ],
+        "advise" => vec![
+            json!({"type": "interrupt.proxy.start", "target": "finance", "mode": "shadow"}),
+            json!({"type": "ask", "key": "order", "text": "Which order?"}),
+            json!({"type": "interrupt.proxy.wait"}),
+            json!({"type": "ask", "key": "more", "text": "More?"}),
         ],
         _ => vec![
             json!({"type": "interrupt.escalate", "mode": "async_resolution", "reason": HOSTILE,
@@ -192,6 +221,24 @@ impl FlowProgram for ListedEffects {
 
     fn check_reply(&mut self, value: &Value, _: Timestamp) -> Result<Value, Vec<String>> {
         Ok(value.clone())
+    }
+
+    /// `APPROVE` is forwarded in other words, `secret` makes the filter fail.
+    fn filter_input(
+        &mut self,
+        input: &Value,
+        _: &ReadKeys,
+        _: u64,
+        _: Timestamp,
+    ) -> Result<Value, FilterFailure> {
+        match input["text"].as_str() {
+            Some("APPROVE") => Ok(json!({"text": "Your refund is approved.", "reason": "decided"})),
+            Some("secret") => Err(FilterFailure {
+                message: "not for users".to_owned(),
+                is_lost: false,
+            }),
+            _ => Ok(json!({})),
+        }
     }
 
     fn close(&mut self) -> Vec<Value> {
@@ -264,13 +311,13 @@ impl AgentHost for ChatAgents {
         }))
     }
 
-    /// `refund` and `book` start the flows of these names; `keys` sets keys of the session; `name` answers with the
+    /// `refund`, `book`, `relay` and `advise` start the flows of these names; `keys` sets keys of the session; `name` answers with the
     /// name of the user.
     async fn call_code(&self, call: &CodeCall, context: &CallContext) -> CodeOutcome {
         let text = call.args.first().and_then(|input| input["text"].as_str());
         let mut done = CodeOutcome::default();
         match text {
-            Some(flow @ ("refund" | "book")) => {
+            Some(flow @ ("refund" | "book" | "relay" | "advise")) => {
                 done.value = Some(json!({"action": "route_flow", "flowId": flow}));
             }
             Some("name") => {

@@ -43,6 +43,40 @@ fn csrf_of(html: &str) -> String {
     rest.split('"').next().expect("a value").to_owned()
 }
 
+async fn pairs(server: &TestServer, session: &str) -> Vec<Value> {
+    let path = format!("{BASE}/sessions/{session}/compare-answers");
+    let compared = server.post(&path, json!({})).await.ok(200);
+    compared["pairs"].as_array().expect("pairs").clone()
+}
+
+/// A flow that waits goes on in memory; what the agent would have said is what it remembers at the next message.
+#[tokio::test]
+async fn flow_goes_on_in_memory_with_the_messages_in_order() {
+    let server = server().await;
+    let session = say(&server, "m-1", "book").await;
+    as_ana(&server, &format!("{session}/takeover"), json!({})).await;
+    for (number, text) in ["sure", "thanks"].into_iter().enumerate() {
+        say(&server, &format!("m-{}", number + 2), text).await;
+        let text = json!({"messageId": format!("h-{number}"), "text": "Ana here."});
+        as_ana(&server, &format!("{session}/takeover/messages"), text).await;
+    }
+    let events = format!("{BASE}/sessions/{session}/events?after=-1");
+    let before = server.get(&events).await.text;
+    let [first, second] = &pairs(&server, &session).await[..] else {
+        panic!("two pairs");
+    };
+    let ended = json!({"texts": ["Booked."], "actions": ["the flow book ends"]});
+    assert_eq!(first["agent"], ended, "the flow took the message");
+    let said = json!({"texts": ["You said: thanks"], "actions": []});
+    assert_eq!(second["agent"], said, "no flow is active any more");
+    assert_eq!(server.get(&events).await.text, before, "nothing is stored");
+    // The real flow still waits.
+    as_ana(&server, &format!("{session}/handback"), json!({})).await;
+    let path = format!("{BASE}/sessions/{session}");
+    let shown = server.get(&path).await.ok(200);
+    assert_eq!(shown["flow"]["pausedOn"], "confirm", "{shown}");
+}
+
 #[tokio::test]
 async fn answers_of_both_are_shown_side_by_side() {
     let server = server().await;

@@ -5,6 +5,7 @@ mod agent_keys;
 mod ancestry;
 mod approvers;
 mod audit;
+mod bridges;
 mod callbacks;
 mod chat_agents;
 mod compared_answers;

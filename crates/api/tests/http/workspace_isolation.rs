@@ -172,6 +172,7 @@ const OPERATIONS: &[(&str, Expected)] = &[
         Refused(false),
     ),
     ("GET /v1/host/tandem/proxies", OwnDataOnly),
+    ("GET /v1/host/tandem/proxies/{proxyId}", Refused(false)),
     (
         "POST /v1/host/tandem/proxies/{proxyId}/input",
         Refused(false),

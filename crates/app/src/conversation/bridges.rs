@@ -9,7 +9,6 @@ use super::submit_error;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{
@@ -24,8 +23,8 @@ use tandem_runtime::{ListingPage, ProxyFilter, ProxyRow, SubmitError};
 use tokio::time::Instant;
 
 const TURN_WAIT: Duration = Duration::from_secs(60);
-const VIEW: &str = "hitl.proxy.view";
-const INPUT: &str = "hitl.proxy.input";
+pub(super) const VIEW: &str = "hitl.proxy.view";
+pub(super) const INPUT: &str = "hitl.proxy.input";
 pub(super) const STOP: &str = "hitl.proxy.stop";
 const MAX_ID_CHARS: usize = 256;
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -69,7 +68,7 @@ pub struct StoppedBridge {
 }
 
 impl ProxyFound {
-    fn from_row(row: &ProxyRow) -> Option<Self> {
+    pub(super) fn from_row(row: &ProxyRow) -> Option<Self> {
         Some(Self {
             bridge: serde_json::from_str(&row.body).ok()?,
             session: row.session_id.clone(),
@@ -89,7 +88,7 @@ impl App {
     ) -> Result<(Vec<ProxyFound>, Option<ProxyId>), AppError> {
         let caller = call.caller;
         caller.require_scope(Scope::RunsRead)?;
-        let named = query.agent.clone().into_iter();
+        let named = query.agent.clone();
         if query
             .agent
             .as_ref()
@@ -111,40 +110,8 @@ impl App {
             .iter()
             .filter_map(ProxyFound::from_row)
             .collect();
-        // Somebody who asks for an agent is told that they may not, also when it has no bridge.
-        let agents: BTreeSet<AgentId> = named
-            .chain(found.iter().map(|found| found.agent.clone()))
-            .collect();
-        let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
-        for agent in agents {
-            let asked = PrivilegedAction {
-                action: VIEW,
-                agent: &agent,
-                session: None,
-                escalation: None,
-            };
-            let right = self.authorize_admin(call, &asked).await.map(|_| ());
-            rights.insert(agent, right);
-        }
-        let is_allowed = |found: &ProxyFound| rights.get(&found.agent).is_some_and(Result::is_ok);
-        let visible: Vec<_> = found.into_iter().filter(is_allowed).collect();
-        let denial = rights.into_values().find_map(Result::err);
-        match denial.filter(|_| visible.is_empty()) {
-            Some(denial) => Err(denial),
-            None => Ok((visible, listing.next)),
-        }
-    }
-
-    /// The active bridge of a session, as the console shows it.
-    pub async fn active_bridge(
-        &self,
-        caller: &Identity,
-        proxy: &ProxyId,
-    ) -> Result<Option<ProxyFound>, AppError> {
-        caller.require_scope(Scope::RunsRead)?;
-        let row = self.find_proxy(caller, proxy).await?;
-        let found = ProxyFound::from_row(&row);
-        Ok(found.filter(|found| found.bridge.status == ProxyStatus::Active))
+        let visible = self.rows_with_right(call, VIEW, named, found, |found| &found.agent);
+        Ok((visible.await?, listing.next))
     }
 
     /// Writes for a bridge. Answers when the turn that follows is over.
@@ -216,7 +183,11 @@ impl App {
         self.complete(idempotency, stopped).await
     }
 
-    async fn find_proxy(&self, caller: &Identity, proxy: &ProxyId) -> Result<ProxyRow, AppError> {
+    pub(super) async fn find_proxy(
+        &self,
+        caller: &Identity,
+        proxy: &ProxyId,
+    ) -> Result<ProxyRow, AppError> {
         let row = self.runtime().store().proxy(&caller.tenant, proxy).await?;
         let partition = caller.partition();
         let row = row.filter(|row| {
@@ -226,7 +197,7 @@ impl App {
         row.ok_or(AppError::NotFound(ResourceKind::Proxy))
     }
 
-    async fn authorize_proxy(
+    pub(super) async fn authorize_proxy(
         &self,
         call: &AdminCall<'_>,
         action: &str,

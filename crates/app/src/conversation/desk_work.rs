@@ -1,7 +1,6 @@
 //! Desk work on escalations: claiming, releasing and assigning them. All three need the right to resolve the
 //! escalation: whoever may do the work may say whose it is.
 
-use super::bridges::STOP as STOP_BRIDGE;
 use super::escalations::EscalationFound;
 use super::manage::RESOLVE;
 use super::rights::{AdminCall, key_grants};
@@ -27,11 +26,6 @@ impl App {
     /// Looking whether something may be offered is not doing it: nothing is recorded.
     pub fn desk_right(&self, caller: &Identity, agent: &AgentId) -> DeskRight {
         self.offered_right(caller, agent, Scope::ApprovalsRespond, RESOLVE)
-    }
-
-    /// The same for the bridges of an agent.
-    pub fn bridge_right(&self, caller: &Identity, agent: &AgentId) -> DeskRight {
-        self.offered_right(caller, agent, Scope::ConversationsTakeover, STOP_BRIDGE)
     }
 
     /// What a reader may be offered of an action that takes this scope.

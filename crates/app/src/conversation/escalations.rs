@@ -1,9 +1,8 @@
 //! Reading escalations. Each is shown to admins whom the rules of its agent allow to view it.
 
-use super::rights::{AdminCall, PrivilegedAction};
+use super::rights::AdminCall;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
-use std::collections::{BTreeMap, BTreeSet};
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{EscalationPriority, EscalationRecord, EscalationStatus};
 use tandem_record::{AgentId, EscalationId, SessionId};
@@ -53,31 +52,10 @@ impl App {
     ) -> Result<(Vec<EscalationFound>, Option<EscalationId>), AppError> {
         let caller = call.caller;
         caller.require_scope(Scope::RunsRead)?;
-        let named = query.agent.clone().into_iter();
+        let named = query.agent.clone();
         let (found, next) = self.select_escalations(caller, query, page).await?;
-        // Somebody who asks for an agent is told that they may not, also when nothing is open.
-        let agents: BTreeSet<AgentId> = named
-            .chain(found.iter().map(|found| found.agent.clone()))
-            .collect();
-        let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
-        for agent in agents {
-            let asked = PrivilegedAction {
-                action: VIEW,
-                agent: &agent,
-                session: None,
-                escalation: None,
-            };
-            let right = self.authorize_admin(call, &asked).await.map(|_| ());
-            rights.insert(agent, right);
-        }
-        let is_allowed =
-            |found: &EscalationFound| rights.get(&found.agent).is_some_and(Result::is_ok);
-        let visible: Vec<_> = found.into_iter().filter(is_allowed).collect();
-        let denial = rights.into_values().find_map(Result::err);
-        match denial.filter(|_| visible.is_empty()) {
-            Some(denial) => Err(denial),
-            None => Ok((visible, next)),
-        }
+        let visible = self.rows_with_right(call, VIEW, named, found, |found| &found.agent);
+        Ok((visible.await?, next))
     }
 
     /// A page of those the caller's key may see, whatever the rules of their agents say.

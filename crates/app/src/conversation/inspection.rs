@@ -54,7 +54,7 @@ pub struct InspectionPage<T> {
 }
 
 /// A ledger that is folded from somewhere within the log of a session.
-fn begun(start: &SessionStart, at: Timestamp) -> SessionLedger {
+pub(super) fn begun(start: &SessionStart, at: Timestamp) -> SessionLedger {
     let mut ledger = SessionLedger::default();
     ledger.evolve(&Recorded {
         seq: Seq(0),
@@ -120,7 +120,7 @@ impl App {
     }
 
     /// Folds the log until the page is full.
-    async fn read_ledger(
+    pub(super) async fn read_ledger(
         &self,
         session: &SessionId,
         mut ledger: SessionLedger,

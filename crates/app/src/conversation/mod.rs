@@ -7,6 +7,7 @@
 
 mod agents;
 mod answer;
+mod bridge_messages;
 mod bridges;
 mod desk_work;
 mod escalations;
@@ -32,6 +33,7 @@ use tandem_runtime::{Fault, SubmitError};
 
 pub use agents::AgentView;
 pub use answer::ConversationQuestion;
+pub use bridge_messages::{BridgeOffers, ReadBridge};
 pub use bridges::{ProxyFound, ProxyInputStatus, ProxyQuery, StoppedBridge};
 pub use desk_work::DeskRight;
 pub use escalations::{EscalationFound, EscalationQuery};

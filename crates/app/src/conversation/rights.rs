@@ -5,7 +5,7 @@ use super::submit_error;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_access::Identity;
 use tandem_record::conversation::{
@@ -57,6 +57,38 @@ impl App {
         asked: &PrivilegedAction<'_>,
     ) -> Result<AdminActor, AppError> {
         self.authorize_for_bridge(call, asked, None).await
+    }
+
+    /// The rows of agents on which the admin has a right. Somebody who asks for an agent is told that they may not, also
+    /// when it has no row.
+    pub(super) async fn rows_with_right<T>(
+        &self,
+        call: &AdminCall<'_>,
+        action: &str,
+        named: Option<AgentId>,
+        rows: Vec<T>,
+        agent_of: impl Fn(&T) -> &AgentId,
+    ) -> Result<Vec<T>, AppError> {
+        let found = rows.iter().map(|row| agent_of(row).clone());
+        let agents: BTreeSet<AgentId> = named.into_iter().chain(found).collect();
+        let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
+        for agent in agents {
+            let asked = PrivilegedAction {
+                action,
+                agent: &agent,
+                session: None,
+                escalation: None,
+            };
+            let right = self.authorize_admin(call, &asked).await.map(|_| ());
+            rights.insert(agent, right);
+        }
+        let is_allowed = |row: &T| rights.get(agent_of(row)).is_some_and(Result::is_ok);
+        let visible: Vec<_> = rows.into_iter().filter(is_allowed).collect();
+        let denial = rights.into_values().find_map(Result::err);
+        match denial.filter(|_| visible.is_empty()) {
+            Some(denial) => Err(denial),
+            None => Ok(visible),
+        }
     }
 
     /// The same about a bridge, which may let only certain actors write.

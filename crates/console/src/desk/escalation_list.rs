@@ -3,10 +3,12 @@
 use maud::{Markup, html};
 
 use super::escalation::{DeskEscalation, claim_button, holder, time_left};
-use crate::chrome::{Chrome, Section, page_with};
+use crate::chrome::{Chrome, Section};
 use crate::links;
-use crate::run_list::live_indicator;
+use crate::list_page::{ListPage, list_page, no_rows};
 use crate::time;
+
+const HEADINGS: [&str; 5] = ["Request", "Who has it", "Agent", "Left", "Asked"];
 
 #[derive(Debug, Clone, Default)]
 pub struct EscalationListView {
@@ -37,41 +39,20 @@ pub struct EscalationListRow {
 
 pub fn escalation_list_page(chrome: &Chrome, view: &EscalationListView) -> String {
     let selection = &view.selection;
-    let live_url = view.live.then(|| links::escalations_live(selection));
-    let body = html! {
-        div.title-line {
-            h1 { "Escalations" }
-            @if view.live { (live_indicator()) }
-        }
-        (filter_form(selection))
-        div.panel {
-            table.rows.escalations {
-                thead {
-                    tr {
-                        th scope="col" { "Request" }
-                        th scope="col" { "Who has it" }
-                        th scope="col" { "Agent" }
-                        th scope="col" { "Left" }
-                        th scope="col" { "Asked" }
-                    }
-                }
-                tbody #escalation-rows data-live-rows=[live_url] { (rows(view)) }
-            }
-        }
-        @if let Some(cursor) = &view.next_cursor {
-            p.pager {
-                a.button href=(links::escalations(selection, Some(cursor))) { "Older escalations" }
-            }
-        }
+    let older = view.next_cursor.as_deref();
+    let older = older.map(|cursor| links::escalations(selection, Some(cursor)));
+    let list = ListPage {
+        section: Section::Escalations,
+        title: "Escalations",
+        filter: filter_form(selection),
+        class: "escalations",
+        headings: &HEADINGS,
+        rows_id: "escalation-rows",
+        rows: rows(view),
+        live_url: view.live.then(|| links::escalations_live(selection)),
+        older: older.map(|href| (href, "Older escalations")),
     };
-    page_with(
-        chrome,
-        Section::Escalations,
-        "Escalations",
-        &body,
-        &["desk.css"],
-        &[],
-    )
+    list_page(chrome, &list)
 }
 
 /// Only the table rows, for the live stream.
@@ -105,15 +86,14 @@ fn filter_form(selection: &EscalationSelection) -> Markup {
 
 fn rows(view: &EscalationListView) -> Markup {
     let is_filtered = view.selection != EscalationSelection::default();
+    let text = match is_filtered {
+        true => "No open escalations match this filter.",
+        false => "No open escalations. They appear here when an agent asks for a person.",
+    };
     html! {
         @for row in &view.rows { (row_of(row, &view.csrf)) }
         @if view.rows.is_empty() {
-            tr.empty {
-                td colspan="5" {
-                    @if is_filtered { "No open escalations match this filter." }
-                    @else { "No open escalations. They appear here when an agent asks for a person." }
-                }
-            }
+            (no_rows(HEADINGS.len(), text))
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use maud::{Markup, html};
 
-use crate::chrome::{Chrome, Section, page_with};
-use crate::run_list::live_indicator;
+use crate::chrome::{Chrome, Section};
+use crate::list_page::{ListPage, list_page, no_rows};
 use crate::{links, time};
+
+const HEADINGS: [&str; 5] = ["State", "User", "Agent", "Waiting", "Last active"];
 
 #[derive(Debug, Clone, Default)]
 pub struct ConversationListView {
@@ -38,43 +40,22 @@ pub struct ConversationRow {
 
 pub fn conversation_list_page(chrome: &Chrome, view: &ConversationListView) -> String {
     let agent = view.agent.as_deref();
-    let live_url = view
-        .live
-        .then(|| links::conversations_live(agent, view.with_ended));
-    let body = html! {
-        div.title-line {
-            h1 { "Conversations" }
-            @if view.live { (live_indicator()) }
-        }
-        (filter_form(view))
-        div.panel {
-            table.rows.conversations {
-                thead {
-                    tr {
-                        th scope="col" { "State" }
-                        th scope="col" { "User" }
-                        th scope="col" { "Agent" }
-                        th scope="col" { "Waiting" }
-                        th scope="col" { "Last active" }
-                    }
-                }
-                tbody #conversation-rows data-live-rows=[live_url] { (rows(view)) }
-            }
-        }
-        @if let Some(cursor) = &view.next_cursor {
-            p.pager {
-                a.button href=(links::conversations(agent, view.with_ended, Some(cursor))) { "Older conversations" }
-            }
-        }
+    let older = view.next_cursor.as_deref();
+    let older = older.map(|cursor| links::conversations(agent, view.with_ended, Some(cursor)));
+    let list = ListPage {
+        section: Section::Conversations,
+        title: "Conversations",
+        filter: filter_form(view),
+        class: "conversations",
+        headings: &HEADINGS,
+        rows_id: "conversation-rows",
+        rows: rows(view),
+        live_url: view
+            .live
+            .then(|| links::conversations_live(agent, view.with_ended)),
+        older: older.map(|href| (href, "Older conversations")),
     };
-    page_with(
-        chrome,
-        Section::Conversations,
-        "Conversations",
-        &body,
-        &["desk.css"],
-        &[],
-    )
+    list_page(chrome, &list)
 }
 
 /// Only the table rows, for the live stream.
@@ -108,15 +89,14 @@ fn filter_form(view: &ConversationListView) -> Markup {
 }
 
 fn rows(view: &ConversationListView) -> Markup {
+    let text = match view.agent {
+        Some(_) => "No conversations match this filter.",
+        None => "No conversations yet. They appear here when somebody writes to an agent.",
+    };
     html! {
         @for row in &view.rows { (conversation_row(row)) }
         @if view.rows.is_empty() {
-            tr.empty {
-                td colspan="5" {
-                    @if view.agent.is_some() { "No conversations match this filter." }
-                    @else { "No conversations yet. They appear here when somebody writes to an agent." }
-                }
-            }
+            (no_rows(HEADINGS.len(), text))
         }
     }
 }

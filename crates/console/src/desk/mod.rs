@@ -4,6 +4,7 @@
 //! Questions are answered in the inbox, like those of runs; the desk links there.
 
 mod bridge;
+mod bridge_messages;
 mod compared_answers;
 mod escalation;
 mod escalation_list;
@@ -12,6 +13,9 @@ mod list;
 mod session_page;
 
 pub use bridge::DeskBridge;
+pub use bridge_messages::{
+    BridgeAccess, BridgeInput, BridgeLine, BridgeMessages, BridgePageView, BridgeRow, bridge_page,
+};
 pub use compared_answers::{ComparedAnswersView, ComparedPair, compared_answers_page};
 pub use escalation::{DeskEscalation, DeskOffer};
 pub(crate) use escalation::{DeskPlace, desk_work};

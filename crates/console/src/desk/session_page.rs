@@ -6,6 +6,9 @@
 use maud::{Markup, html};
 
 use super::bridge::{DeskBridge, bridge_part};
+use super::bridge_messages::{
+    BridgeInput, BridgeMessages, bridge_input_part, bridge_messages_part,
+};
 use super::escalation::{DeskEscalation, DeskPlace, desk_work, time_left};
 use super::floor::{FloorView, floor_part};
 use super::list::state_badge;
@@ -29,6 +32,9 @@ pub struct ConversationPageView {
     pub flow: Option<ConversationFlow>,
     /// The one that relays now.
     pub bridge: Option<DeskBridge>,
+    /// What passed over its bridges, if it had one.
+    pub bridge_messages: Option<BridgeMessages>,
+    pub bridge_input: Option<BridgeInput>,
     /// Those that are open.
     pub escalations: Vec<DeskEscalation>,
     pub questions: Vec<DeskQuestion>,
@@ -107,9 +113,11 @@ pub fn conversation_page(chrome: &Chrome, view: &ConversationPageView) -> String
                     (questions_part(view))
                     (escalations_part(view))
                     (bridge_part(view.bridge.as_ref(), &view.csrf))
+                    (bridge_input_part(view.bridge_input.as_ref(), &view.csrf))
                     (flow_part(view))
                 }
             }
+            (bridge_messages_part(view.bridge_messages.as_ref(), &view.csrf))
         }
     };
     let title = format!("{} · {}", view.user, view.state);
@@ -129,7 +137,7 @@ pub fn conversation_link(session_id: &str) -> String {
 }
 
 /// The parts of the page with their names, for the live stream.
-pub fn conversation_parts(view: &ConversationPageView) -> [(&'static str, String); 8] {
+pub fn conversation_parts(view: &ConversationPageView) -> [(&'static str, String); 10] {
     [
         ("header", header_part(view).into_string()),
         (
@@ -142,6 +150,14 @@ pub fn conversation_parts(view: &ConversationPageView) -> [(&'static str, String
         (
             "bridge",
             bridge_part(view.bridge.as_ref(), &view.csrf).into_string(),
+        ),
+        (
+            "bridge-input",
+            bridge_input_part(view.bridge_input.as_ref(), &view.csrf).into_string(),
+        ),
+        (
+            "bridge-messages",
+            bridge_messages_part(view.bridge_messages.as_ref(), &view.csrf).into_string(),
         ),
         ("flow", flow_part(view).into_string()),
         ("transcript", transcript_part(view).into_string()),
@@ -294,7 +310,7 @@ fn transcript_part(view: &ConversationPageView) -> Markup {
     }
 }
 
-fn line_of(line: &TranscriptLine) -> Markup {
+pub(super) fn line_of(line: &TranscriptLine) -> Markup {
     html! {
         li class={ "line " (line.by) } {
             p.line-head {

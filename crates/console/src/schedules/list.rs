@@ -6,9 +6,18 @@ use super::occurrence::{
     LocalMoment, ScheduleRunListRow, ScheduleTriggerView, ScheduledStartView, moment, outcome,
     starts, trigger_as_written, trigger_words,
 };
-use crate::chrome::{Chrome, Section, page_with};
-use crate::run_list::live_indicator;
+use crate::chrome::{Chrome, Section};
+use crate::list_page::{ListPage, list_page, no_rows};
 use crate::{links, status, time};
+
+const HEADINGS: [&str; 6] = [
+    "Status",
+    "Schedule",
+    "Takes place",
+    "For",
+    "Next",
+    "Last run",
+];
 
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleListView {
@@ -46,42 +55,21 @@ pub struct ScheduleListRow {
 }
 
 pub fn schedule_list_page(chrome: &Chrome, view: &ScheduleListView) -> String {
-    let live_url = view.live.then(|| links::schedules_live(&view.selection));
-    let body = html! {
-        div.title-line {
-            h1 { "Schedules" }
-            @if view.live { (live_indicator()) }
-        }
-        (filter_form(view))
-        div.panel {
-            table.rows.schedules {
-                thead {
-                    tr {
-                        th scope="col" { "Status" }
-                        th scope="col" { "Schedule" }
-                        th scope="col" { "Takes place" }
-                        th scope="col" { "For" }
-                        th scope="col" { "Next" }
-                        th scope="col" { "Last run" }
-                    }
-                }
-                tbody #schedule-rows data-live-rows=[live_url] { (rows(view)) }
-            }
-        }
-        @if let Some(cursor) = &view.next_cursor {
-            p.pager {
-                a.button href=(links::schedules(&view.selection, Some(cursor))) { "Older schedules" }
-            }
-        }
+    let selection = &view.selection;
+    let older = view.next_cursor.as_deref();
+    let older = older.map(|cursor| links::schedules(selection, Some(cursor)));
+    let list = ListPage {
+        section: Section::Schedules,
+        title: "Schedules",
+        filter: filter_form(view),
+        class: "schedules",
+        headings: &HEADINGS,
+        rows_id: "schedule-rows",
+        rows: rows(view),
+        live_url: view.live.then(|| links::schedules_live(selection)),
+        older: older.map(|href| (href, "Older schedules")),
     };
-    page_with(
-        chrome,
-        Section::Schedules,
-        "Schedules",
-        &body,
-        &["desk.css"],
-        &[],
-    )
+    list_page(chrome, &list)
 }
 
 /// Only the table rows, for the live stream.
@@ -119,15 +107,16 @@ fn filter_form(view: &ScheduleListView) -> Markup {
 
 fn rows(view: &ScheduleListView) -> Markup {
     let is_filtered = view.selection != ScheduleSelection::default();
+    let text = match is_filtered {
+        true => "No schedules match this filter.",
+        false => {
+            "No schedules yet. They are written in the file of an agent, made over the API, or triggers of workflows."
+        }
+    };
     html! {
         @for row in &view.rows { (row_of(row)) }
         @if view.rows.is_empty() {
-            tr.empty {
-                td colspan="6" {
-                    @if is_filtered { "No schedules match this filter." }
-                    @else { "No schedules yet. They are written in the file of an agent, made over the API, or triggers of workflows." }
-                }
-            }
+            (no_rows(HEADINGS.len(), text))
         }
     }
 }

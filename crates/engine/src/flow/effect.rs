@@ -146,6 +146,22 @@ pub struct WorkflowRunEffect {
 }
 
 impl FlowEffect {
+    /// What an author may write as `type`.
+    pub(crate) const TYPES: [&'static str; 12] = [
+        "say",
+        "ask",
+        "tool",
+        "handoff",
+        "end",
+        "interrupt.confirm",
+        "interrupt.escalate",
+        "interrupt.wait",
+        "interrupt.proxy.start",
+        "interrupt.proxy.wait",
+        "interrupt.proxy.stop",
+        "workflow.run",
+    ];
+
     /// The `type` an author writes.
     pub fn type_name(&self) -> &'static str {
         match self {

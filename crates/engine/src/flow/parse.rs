@@ -21,21 +21,6 @@ const MAX_APPROVERS: usize = 50;
 /// Stands for a yielded value that cannot be written as data. Its text says why.
 const NOT_AN_EFFECT: &str = "$notAnEffect";
 
-const TYPES: [&str; 12] = [
-    "say",
-    "ask",
-    "tool",
-    "handoff",
-    "end",
-    "interrupt.confirm",
-    "interrupt.escalate",
-    "interrupt.wait",
-    "interrupt.proxy.start",
-    "interrupt.proxy.wait",
-    "interrupt.proxy.stop",
-    "workflow.run",
-];
-
 /// What the journal holds for a yielded value that is no data: it is refused with this problem.
 pub fn not_an_effect(problem: &str) -> Value {
     json!({ NOT_AN_EFFECT: problem })
@@ -119,9 +104,12 @@ fn read(value: &Value, problems: &FieldProblems) -> Option<FlowEffect> {
 
 fn unknown_type(name: &str) -> String {
     let short: String = name.chars().take(100).collect();
-    match nearest(&short, TYPES) {
+    match nearest(&short, FlowEffect::TYPES) {
         Some(meant) => format!("{short:?} is not an effect; did you mean `{meant}`?"),
-        None => format!("{short:?} is not an effect; there are {}", TYPES.join(", ")),
+        None => format!(
+            "{short:?} is not an effect; there are {}",
+            FlowEffect::TYPES.join(", ")
+        ),
     }
 }
 

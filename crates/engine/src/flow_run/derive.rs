@@ -2,6 +2,7 @@
 //! from it.
 
 use super::state::{FlowRun, node_of, workflow_id};
+use crate::flow::FlowEffect;
 use serde_json::{Value, json};
 use tandem_record::conversation::{FlowFailure, FlowRecord, FlowRunStart, ParentNode};
 use tandem_record::{
@@ -11,22 +12,6 @@ use tandem_record::{
 
 /// The prefix of the node types that effects are shown as.
 const TYPE_PREFIX: &str = "vendor.tandem.flow.";
-
-/// Effects a flow may yield. Other values are shown as `invalid`.
-const EFFECT_TYPES: [&str; 12] = [
-    "say",
-    "ask",
-    "tool",
-    "handoff",
-    "end",
-    "interrupt.confirm",
-    "interrupt.escalate",
-    "interrupt.wait",
-    "interrupt.proxy.start",
-    "interrupt.proxy.wait",
-    "interrupt.proxy.stop",
-    "workflow.run",
-];
 
 /// The code of a run that did something else than its journal says.
 const DIVERGED: &str = "replay_diverged";
@@ -265,7 +250,7 @@ fn run_started(start: &FlowRunStart) -> Event {
 
 fn type_id(effect: &Value) -> String {
     let named = effect.get("type").and_then(Value::as_str);
-    let known = named.filter(|name| EFFECT_TYPES.contains(name));
+    let known = named.filter(|name| FlowEffect::TYPES.contains(name));
     format!("{TYPE_PREFIX}{}", known.unwrap_or("invalid"))
 }
 

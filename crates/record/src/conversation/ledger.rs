@@ -1,8 +1,8 @@
 //! The messages of a session and the delivery of its texts, as its events tell them.
 
 use super::{
-    Candidate, CandidateOrigin, IntentStatus, LedgerMessage, MessageRole, SessionEvent,
-    SessionEventBody as Body,
+    BridgeLedger, Candidate, CandidateOrigin, IntentStatus, LedgerMessage, MessageRole,
+    SessionEvent, SessionEventBody as Body,
 };
 use crate::{EffectId, MessageId, Recorded, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ pub struct SessionLedger {
     /// Messages of the user, and texts that were put into the outbox.
     pub messages: Vec<LedgerMessage>,
     pub outbox: Vec<OutboxIntent>,
+    /// What passed between the host and desks.
+    pub bridges: BridgeLedger,
     session: Option<SessionId>,
     transport: String,
     address: String,
@@ -55,6 +57,7 @@ impl SessionLedger {
     }
 
     pub fn evolve(&mut self, recorded: &Recorded<SessionEvent>) {
+        self.bridges.evolve(recorded);
         match &recorded.event.body {
             Body::SessionStarted(start) => {
                 self.session = Some(start.session_id.clone());

@@ -7,6 +7,7 @@
 mod agent_level_event;
 mod agent_summary;
 mod approval;
+mod bridge_ledger;
 mod candidate;
 mod chat_user;
 mod command;
@@ -33,6 +34,7 @@ pub use agent_level_event::{
 };
 pub use agent_summary::{AgentFileError, AgentStatus, AgentSummary, FlowSummary};
 pub use approval::{AgentMode, ApprovalAsked, ApprovalRequest, DraftDecision, DraftOutcome};
+pub use bridge_ledger::{BridgeLedger, BridgeMessage, BridgeOutcome, BridgeSide};
 pub use candidate::{
     Candidate, CandidateOrigin, IntentStatus, Modality, ResponseMeta, ResponseSource,
 };

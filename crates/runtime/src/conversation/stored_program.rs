@@ -54,6 +54,17 @@ pub(super) async fn rebuild(
     programs: &mut DecisionPrograms,
 ) -> Result<(), Fault> {
     let journal = runtime.flow_journal(run).await?;
+    rebuild_from(runtime, settings, run, journal, programs).await
+}
+
+/// The same from a journal that is not the stored one.
+pub(super) async fn rebuild_from(
+    runtime: &Runtime,
+    settings: &SessionSettings,
+    run: &RunId,
+    journal: Vec<Recorded<FlowRecord>>,
+    programs: &mut DecisionPrograms,
+) -> Result<(), Fault> {
     let (_, rebuilt) = stored_program(runtime, settings, run, journal).await?;
     let program = match rebuilt {
         Ok(program) => program,

@@ -24,7 +24,7 @@ pub use audit::audit_entry;
 pub use event::{AgentLogPosition, EventReader, event, event_text};
 pub use event_name::event_name;
 pub use inspection::{journal_record, message, outbox_entry};
-pub use proxy_payload::proxy;
+pub use proxy_payload::{proxy, proxy_message};
 pub use schedule::{schedule, schedule_event, schedule_recipient, schedule_run};
 pub use ui_channel::{UiAckStatus, UiFrame, UiProjection, UiReader, UiSpeaker, UiTurnState};
 pub use views::{escalation, session, user};

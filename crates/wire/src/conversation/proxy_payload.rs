@@ -1,10 +1,10 @@
 //! The own fields of events about bridges, and bridges as readers see them.
 
-use super::event::Payload;
+use super::event::{Payload, shown_actor};
 use crate::fields::{Fields, WriteFields};
 use serde_json::{Value, json};
-use tandem_record::conversation::{ProxyBridge, SessionEventBody as Body};
-use tandem_record::{AgentId, SessionId, Timestamp};
+use tandem_record::conversation::{BridgeMessage, ProxyBridge, SessionEventBody as Body};
+use tandem_record::{AgentId, Masking, SessionId, Timestamp};
 
 pub(super) fn proxy_payload(body: &Body, out: &mut Payload) {
     match body {
@@ -104,4 +104,21 @@ pub fn proxy(
     out.opt("stoppedAt", stopped_at.map(Timestamp::rfc3339));
     out.opt("stopReason", stop_reason.as_ref());
     json!(out.0)
+}
+
+/// One text that passed over a bridge.
+pub fn proxy_message(message: &BridgeMessage, texts: Masking) -> Value {
+    let mut out = Payload::new(texts);
+    out.set("id", &message.id);
+    out.set("from", message.from);
+    out.text("text", &message.text);
+    out.set("at", message.at.rfc3339());
+    out.opt("actor", message.actor.as_ref().map(shown_actor));
+    out.set("outcome", message.outcome);
+    out.opt("decidedAt", message.decided_at.map(Timestamp::rfc3339));
+    out.opt_text("reason", message.reason.as_ref());
+    out.opt_text("forwardedText", message.forwarded_text.as_ref());
+    out.opt("modified", message.is_modified.then_some(true));
+    out.opt("delivery", message.delivery);
+    Value::Object(out.into_fields())
 }

@@ -133,7 +133,7 @@ pub(super) async fn compare(
 }
 
 /// Where the page starts, and how much is on it.
-fn page(params: &Params) -> Result<(InspectionCursor, usize), Problem> {
+pub(super) fn page(params: &Params) -> Result<(InspectionCursor, usize), Problem> {
     params.only(&["limit", "cursor"])?;
     let limit = params.number("limit", 1..=MAX_INSPECTED as u64)?;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());

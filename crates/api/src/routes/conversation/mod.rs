@@ -66,6 +66,7 @@ pub(super) fn add_routes(router: OpenApiRouter<SharedState>) -> OpenApiRouter<Sh
         .routes(routes!(takeover::write))
         .routes(routes!(takeover::end))
         .routes(routes!(proxies::list))
+        .routes(routes!(proxies::read))
         .routes(routes!(proxies::input))
         .routes(routes!(proxies::stop))
         .routes(routes!(schedules::list, schedules::create))

@@ -1,7 +1,8 @@
-//! Bridges: the list, what admins write for them, and stopping them.
+//! Bridges: the list, one with what passed over it, what admins write for them, and stopping them.
 
 use super::admin_call;
 use super::admin_request::AdminRequest;
+use super::inspection::page;
 use crate::api::SharedState;
 use crate::caller::{Caller, ConversationsTakeover, OfConversations, RunsRead};
 use crate::mutation::Mutation;
@@ -47,16 +48,48 @@ pub(super) async fn list(
         session: params.get("sessionId").map(SessionId::from),
     };
     let after = params.get("cursor").map(parse_cursor).transpose()?;
-    let page = ListingPage {
+    let listing = ListingPage {
         after: after.map(ProxyId::from),
         limit: limit(&params)?,
     };
     let call = admin_call(&caller, &headers);
-    let (found, next) = api.app.list_proxies(&call, query, &page).await?;
+    let (found, next) = api.app.list_proxies(&call, query, &listing).await?;
     let proxies: Vec<Value> = found.iter().map(shown).collect();
     let mut body = json!({"proxies": proxies});
     if let Some(next) = next {
         body["nextCursor"] = json!(cursor(next.as_str()));
+    }
+    Ok(Json(body))
+}
+
+#[utoipa::path(
+    get, path = "/v1/host/tandem/proxies/{proxyId}", tag = "conversations", operation_id = "readProxy",
+    params(("proxyId" = String, Path), ("limit" = Option<u64>, Query), ("cursor" = Option<String>, Query)),
+    description = "The bridge with a page of what passed between the host and the desk, oldest first: texts of the user \
+                   as they were sent to the desk, input of the desk as it was received with what became of it, and what \
+                   the host told the desk. Texts are masked as the agent's `redaction` says.",
+    responses((status = 200, description = "The bridge, with `messages`", body = Value))
+)]
+pub(super) async fn read(
+    State(api): State<SharedState>,
+    caller: Caller<OfConversations<RunsRead>>,
+    PathParams(proxy): PathParams<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    let (from, limit) = page(&params)?;
+    let _build = api.pages.begin_build(&caller.tenant).await?;
+    let call = admin_call(&caller, &headers);
+    let proxy = ProxyId::from(proxy);
+    let read = api.app.read_proxy(&call, &proxy, from, limit).await?;
+    let messages = read.messages.iter();
+    let messages: Vec<Value> = messages
+        .map(|message| wire::proxy_message(message, read.texts))
+        .collect();
+    let mut body = shown(&read.found);
+    body["messages"] = json!(messages);
+    if let Some(next) = read.next {
+        body["nextCursor"] = json!(cursor(&next.to_text()));
     }
     Ok(Json(body))
 }
