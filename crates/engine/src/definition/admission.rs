@@ -43,7 +43,10 @@ impl Definition {
             problems.extend(defaults(definition));
             problems.extend(mapped_channels(definition));
             problems.extend(closed_settings(definition));
-            problems.extend(undefined_names::problems(definition));
+            problems.extend(undefined_names::problems(
+                definition,
+                permissions.unknown_settings,
+            ));
             if whole {
                 problems.extend(unreachable::unreachable_nodes(definition));
             }

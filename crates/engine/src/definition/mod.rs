@@ -81,7 +81,8 @@ impl Problem {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Permissions<'a> {
     pub conformance: ConformanceTypes,
-    /// Unknown settings of nodes are warnings; otherwise the document is refused.
+    /// Unknown settings, and unknown roots of expressions, are warnings; otherwise the document is
+    /// refused.
     pub unknown_settings: bool,
     /// Node types besides the host's own.
     pub packs: AllowedPackTypes<'a>,

@@ -4,9 +4,11 @@
 use super::document::{ConditionKind, PortValue};
 use super::{CompiledNode, Definition, Problem, nearest};
 use crate::expression::Expression;
+use crate::graph::binding::{OUTPUT, ROOTS};
 use crate::node::{Kind, MemoryAction, MemoryKey, MemorySource};
 use crate::template::Template;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use tandem_record::{NodeId, WorkflowId};
 
@@ -59,7 +61,8 @@ impl ChildReference {
     }
 }
 
-pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
+/// `lenient`: a root that does not exist is a warning in an expression.
+pub(super) fn problems(definition: &Definition, lenient: bool) -> Vec<Problem> {
     let names = DefinedNames::of(definition);
     let mut problems = Vec::new();
     for node in &definition.nodes {
@@ -82,32 +85,71 @@ pub(super) fn problems(definition: &Definition) -> Vec<Problem> {
                 report(path, Some(&node.id), fault);
             }
         }
+    }
+    for place in expressions(definition) {
+        let fault = names.unreadable(&place.expression, place.has_output);
+        let problem = match fault {
+            Some(fault) => Problem {
+                warning: lenient,
+                ..Problem::new(place.path, fault).with_reason("expression_invalid")
+            },
+            None => match names.unknown_in(&place.expression) {
+                Some(fault) => Problem::warning(place.path, fault),
+                None => continue,
+            },
+        };
+        problems.push(Problem {
+            node: place.node.cloned(),
+            ..problem
+        });
+    }
+    problems
+}
+
+/// An expression of a document.
+struct ExpressionPlace<'a> {
+    path: String,
+    node: Option<&'a NodeId>,
+    expression: Cow<'a, Expression>,
+    /// Reads the outputs of the source of an edge.
+    has_output: bool,
+}
+
+/// All of them but those in texts.
+fn expressions(definition: &Definition) -> Vec<ExpressionPlace<'_>> {
+    let mut places = Vec::new();
+    for node in &definition.nodes {
+        let mut add = |below: String, expression| {
+            places.push(ExpressionPlace {
+                path: format!("/nodes/{}/{below}", node.doc),
+                node: Some(&node.id),
+                expression: Cow::Borrowed(expression),
+                has_output: false,
+            });
+        };
         for (port, expression) in &node.expressions {
-            let path = format!("/nodes/{}/inputs/{port}/expression", node.doc);
-            if let Some(fault) = names.unknown_in(expression) {
-                report(path, Some(&node.id), fault);
-            }
+            add(format!("inputs/{port}/expression"), expression);
         }
         if let Kind::Loop(config) = &node.kind
-            && let Some(fault) = config.condition.as_ref().and_then(|c| names.unknown_in(c))
+            && let Some(condition) = &config.condition
         {
-            report(
-                format!("/nodes/{}/config/while", node.doc),
-                Some(&node.id),
-                fault,
-            );
+            add("config/while".to_owned(), condition);
         }
     }
     for (e, edge) in definition.document.edges.iter().enumerate() {
         let condition = edge.condition.as_ref();
         let condition = condition.filter(|c| c.kind == ConditionKind::Expression);
         let text = condition.and_then(|c| c.expression.as_deref());
-        let expression = text.and_then(|text| Expression::parse(text).ok());
-        if let Some(fault) = expression.and_then(|e| names.unknown_in(&e)) {
-            report(format!("/edges/{e}/condition/expression"), None, fault);
+        if let Some(expression) = text.and_then(|text| Expression::parse(text).ok()) {
+            places.push(ExpressionPlace {
+                path: format!("/edges/{e}/condition/expression"),
+                node: None,
+                expression: Cow::Owned(expression),
+                has_output: true,
+            });
         }
     }
-    problems
+    places
 }
 
 /// All names that a document declares or sets.
@@ -133,6 +175,36 @@ impl<'a> DefinedNames<'a> {
             variables,
             nodes: definition.nodes.iter().map(|n| n.id.as_str()).collect(),
         }
+    }
+
+    /// Why a value of this expression would never exist, whatever the run does.
+    fn unreadable(&self, expression: &Expression, has_output: bool) -> Option<String> {
+        let known = || ROOTS.into_iter().chain(has_output.then_some(OUTPUT));
+        let mut roots = expression.roots().into_iter();
+        if let Some(root) = roots.find(|root| known().all(|known| known != *root)) {
+            let fault = format!("{root:?} is nothing an expression can read");
+            return Some(match self.meant_by(root, known()) {
+                Some(meant) => format!("{fault}; did you mean `{meant}`?"),
+                None => format!("{fault}: {}", known().collect::<Vec<_>>().join(", ")),
+            });
+        }
+        let mut places = expression.places_below("nodes").into_iter();
+        places.find_map(|place| match place.as_slice() {
+            [node, part, ..] if *part != "outputs" => Some(format!(
+                "a node has no {part:?}; did you mean `nodes.{node}.outputs`?"
+            )),
+            _ => None,
+        })
+    }
+
+    fn meant_by<'r>(&self, root: &str, known: impl Iterator<Item = &'r str>) -> Option<String> {
+        if self.variables.contains(root) {
+            return Some(format!("variables.{root}"));
+        }
+        if self.nodes.contains(root) {
+            return Some(format!("nodes.{root}.outputs"));
+        }
+        nearest(root, known).map(str::to_owned)
     }
 
     fn unknown_variable(&self, name: &str) -> Option<String> {
@@ -315,7 +387,10 @@ fn check_templates(
     let mut check = |below: String, text: &str| {
         let fault = match Template::parse(text) {
             Err(fault) => Some(fault),
-            Ok(template) => template.expressions().find_map(|e| unreadable(names, e)),
+            Ok(template) => template.expressions().find_map(|e| {
+                let fault = names.unreadable(e, false);
+                fault.or_else(|| names.unknown_in(e))
+            }),
         };
         if let Some(fault) = fault {
             let path = format!("/nodes/{}/{under}/{below}", node.doc);
@@ -337,18 +412,4 @@ fn check_templates(
             _ => {}
         }
     }
-}
-
-/// Why a value of a text would never exist.
-fn unreadable(names: &DefinedNames<'_>, expression: &Expression) -> Option<String> {
-    const ROOTS: [&str; 4] = ["inputs", "variables", "channels", "nodes"];
-    if let Some(root) = expression
-        .roots()
-        .into_iter()
-        .find(|root| !ROOTS.contains(root))
-    {
-        let known = ROOTS.join(", ");
-        return Some(format!("{root:?} is nothing a text can read: {known}"));
-    }
-    names.unknown_in(expression)
 }

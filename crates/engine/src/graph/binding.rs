@@ -212,6 +212,11 @@ fn not_evaluated() -> ErrorInfo {
     ErrorInfo::new("decision_work_exceeded", "the value was not evaluated")
 }
 
+/// What every expression can read.
+pub(crate) const ROOTS: [&str; 4] = ["inputs", "variables", "channels", "nodes"];
+/// What the condition of an edge can read besides: the outputs of the edge's source.
+pub(crate) const OUTPUT: &str = "output";
+
 /// What an expression sees of a run.
 pub(crate) struct RunScope<'a> {
     run: &'a Run,

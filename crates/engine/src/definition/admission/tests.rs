@@ -187,7 +187,7 @@ fn unreachable_nodes_are_warned_about() {
 fn template_with_undefined_names_is_refused_with_its_path() {
     let table = [
         ("{{ variables.custmer }}", "did you mean `customer`?"),
-        ("{{ secrets.key }}", "nothing a text can read"),
+        ("{{ secrets.key }}", "nothing an expression can read"),
         ("{{ nodes.nobody.outputs.x }}", "no node"),
         ("{{ variables.customer", "has no }}"),
         ("{{ now() }}", "at character"),

@@ -1,7 +1,7 @@
 //! What a document says and nobody would notice: settings of packs, undeclared names, quorums that
 //! nobody can fill, and keys without effect.
 
-use super::{document, lenient, node, refused, warned};
+use super::{document, edge, lenient, node, refused, warned};
 use crate::definition::{Definition, Permissions, Problem};
 use crate::pack::{AllowedPackTypes, PackType, PackTypes};
 use serde_json::{Value, json};
@@ -223,5 +223,98 @@ fn misspelled_profile_of_a_gate_is_refused() {
         let errors = problems.iter().filter(|problem| !problem.warning);
         let paths: Vec<_> = errors.map(|problem| problem.path.as_str()).collect();
         assert_eq!(paths, ["/nodes/0/config/profile"], "{type_id}");
+    }
+}
+
+/// An expression whose root does not exist is always null: it could skip a gate.
+#[test]
+fn unknown_roots_are_refused_wherever_an_expression_is_read() {
+    let flow = |expression: &str| {
+        let mut reads = node("reads", "core.noop", json!({}));
+        reads["inputs"] = json!({"a": {"type": "expression", "expression": expression}});
+        let repeats = node("repeats", "core.loop", json!({"while": expression}));
+        let condition = json!({"condition": {"type": "expression", "expression": expression}});
+        document(
+            vec![reads, repeats],
+            vec![edge("reads", "repeats", condition)],
+        )
+    };
+    let everywhere = [
+        "/edges/0/condition/expression",
+        "/nodes/0/inputs/a/expression",
+        "/nodes/1/config/while",
+    ];
+    let but_edges = &everywhere[1..];
+    for (expression, places, why) in [
+        (
+            "variable.customer > 100",
+            &everywhere[..],
+            "did you mean `variables`?",
+        ),
+        ("ouput.x == 1", &everywhere[..1], "did you mean `output`?"),
+        (
+            "!(node.reads.outputs.x)",
+            &everywhere,
+            "did you mean `nodes`?",
+        ),
+        (
+            "1 == 1 || channel.log",
+            &everywhere,
+            "did you mean `channels`?",
+        ),
+        (
+            "customer == 'a'",
+            &everywhere,
+            "did you mean `variables.customer`?",
+        ),
+        (
+            "reads.outputs.x",
+            &everywhere,
+            "did you mean `nodes.reads.outputs`?",
+        ),
+        (
+            "nodes.reads.output.x",
+            &everywhere,
+            "did you mean `nodes.reads.outputs`?",
+        ),
+        ("foo.bar", but_edges, ": inputs, variables, channels, nodes"),
+        (
+            "foo.bar",
+            &everywhere[..1],
+            ": inputs, variables, channels, nodes, output",
+        ),
+        ("output.x", but_edges, "nothing an expression can read"),
+    ] {
+        let found = refused(&flow(expression), Permissions::default());
+        for path in places {
+            let problem = found.iter().find(|p| p.path == *path);
+            let problem = problem.unwrap_or_else(|| panic!("{expression} at {path}: {found:?}"));
+            assert!(
+                problem.message.ends_with(why)
+                    || !why.starts_with(':') && problem.message.contains(why),
+                "{expression}: {}",
+                problem.message
+            );
+            assert!(!problem.warning, "{expression} at {path}");
+        }
+        if let Ok(admitted) = Definition::admit(&flow(expression), lenient()) {
+            assert!(admitted.warnings.iter().any(|w| w.path == places[0]));
+        } else {
+            panic!("{expression}: a warning where unknown settings are");
+        }
+        Definition::compile(&flow(expression), Permissions::default()).expect("stored before");
+    }
+    for fine in [
+        "output.x == 1",
+        "nodes.reads.outputs.x",
+        "nodes",
+        "inputs['a'] == channels.log",
+    ] {
+        let found = Definition::admit(&flow(fine), Permissions::default());
+        let found = found.err().unwrap_or_default();
+        assert!(
+            found.iter().all(|p| !p.path.starts_with("/edges")),
+            "{fine}: {found:?}"
+        );
     }
 }
