@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use tandem_record::conversation::{
-    AdminActor, FlowPause, ProxyBridge, ProxyInput, ProxyStatus, ResumedBy,
+    AdminActor, BridgeEnding, FlowPause, ProxyBridge, ProxyInput, ProxyStatus, ResumedBy,
     SessionEventBody as Body, SessionReply, SessionTimer, TurnCause,
 };
 use tandem_record::{InterruptId, ProxyId, RunId, Timestamp};
@@ -26,6 +26,7 @@ use tandem_record::{InterruptId, ProxyId, RunId, Timestamp};
 /// The kind of a flow's wait for input.
 pub(super) const PROXY_WAIT: &str = "proxy_wait";
 pub(super) const FLOW_ENDED: &str = "flow_ended";
+const BY_ADMIN: &str = "stopped_by_admin";
 const USAGE: &str = "Usage: /proxy stop [#id]";
 
 /// Input that is kept until the flow waits for it, and its bytes.
@@ -80,7 +81,29 @@ impl ChatSession {
     pub(super) fn bridge_deadline(&self) -> Option<(SessionTimer, Timestamp)> {
         let bridge = self.bridge()?;
         let id = bridge.id.clone();
-        Some((SessionTimer::Proxy { id }, bridge.deadline?))
+        let ends_already = self.ending_of_bridge(&id).is_some();
+        let timer = (SessionTimer::Proxy { id }, bridge.deadline?);
+        (!ends_already).then_some(timer)
+    }
+
+    /// The turn that waits to end a bridge.
+    pub(super) fn ending_of_bridge(&self, id: &ProxyId) -> Option<u64> {
+        let mut waiting = self.queued_turns();
+        let ending = waiting.find(|waiting| {
+            matches!(&waiting.cause, TurnCause::ProxyEnding(ending) if ending.proxy == *id)
+        });
+        ending.map(|ending| ending.number)
+    }
+
+    /// Whether input for a bridge was accepted that its turn has not come to.
+    pub(super) fn has_input_for(&self, id: &ProxyId) -> bool {
+        self.has_turn(|cause| matches!(cause, TurnCause::ProxyInput { proxy, .. } if proxy == id))
+    }
+
+    /// The same of input that a takeover holds back.
+    fn holds_input_for(&self, id: &ProxyId) -> bool {
+        let mut held = self.held.iter();
+        held.any(|held| matches!(&held.cause, TurnCause::ProxyInput { proxy, .. } if proxy == id))
     }
 
     /// The flow's wait for input, with the bridge it is about.
@@ -226,22 +249,67 @@ impl Draft<'_> {
         Some(self.session.last_turn)
     }
 
-    /// An admin stops a bridge. Doing it again is harmless.
+    /// An admin stops a bridge. Doing it again is harmless. Input that was accepted before is used first.
     pub(super) fn stop_bridge_from_outside(
         &mut self,
         proxy: &ProxyId,
         reason: Option<&str>,
     ) -> SessionReply {
-        let is_active = self.session.bridge_named(proxy).is_some();
-        let mut turn = None;
-        if is_active {
-            let reason = reason.unwrap_or("stopped_by_admin");
-            self.stop_bridge(reason);
-            turn = self.queue_bridge_end(reason, false);
+        if let Some(turn) = self.session.ending_of_bridge(proxy) {
+            let (was_active, turn) = (false, Some(turn));
+            return SessionReply::ProxyStopped { was_active, turn };
         }
-        SessionReply::ProxyStopped {
-            was_active: is_active,
-            turn,
+        let was_active = self.session.bridge_named(proxy).is_some();
+        let reason = reason.unwrap_or(BY_ADMIN);
+        let turn = match was_active {
+            true if self.session.has_input_for(proxy) => {
+                Some(self.queue_ending_of_bridge(proxy, reason, false))
+            }
+            true => {
+                self.stop_bridge(reason);
+                self.queue_bridge_end(reason, false)
+            }
+            false => None,
+        };
+        SessionReply::ProxyStopped { was_active, turn }
+    }
+
+    /// The bridge ends after the turns that wait already. Gives the turn.
+    pub(super) fn queue_ending_of_bridge(
+        &mut self,
+        proxy: &ProxyId,
+        reason: &str,
+        timed_out: bool,
+    ) -> u64 {
+        let ending = BridgeEnding {
+            proxy: proxy.clone(),
+            reason: reason.to_owned(),
+            timed_out,
+            actor: self.actor.clone(),
+        };
+        self.emit(Body::TurnQueued {
+            cause: TurnCause::ProxyEnding(Box::new(ending)),
+        });
+        self.session.last_turn
+    }
+
+    /// The turn that ends a bridge.
+    pub(super) fn end_bridge(&mut self, ending: &BridgeEnding) -> Next {
+        let proxy = &ending.proxy;
+        if self.session.bridge_named(proxy).is_none() {
+            return Next::DONE;
+        }
+        if ending.timed_out {
+            self.note_bridge_timeout(proxy);
+        }
+        self.actor.clone_from(&ending.actor);
+        self.stop_bridge(&ending.reason);
+        self.actor = None;
+        let waits = self.session.proxy_wait();
+        let interrupt = waits.and_then(|(open, of)| (of == proxy).then(|| open.clone()));
+        match interrupt {
+            Some(open) => self.deliver_bridge_end(&open, proxy, &ending.reason, ending.timed_out),
+            None => Next::DONE,
         }
     }
 
@@ -261,13 +329,24 @@ impl Draft<'_> {
             of_bridge || named_session.as_deref() == Some(word)
         };
         let text = match &bridge {
-            Some(bridge) if words.next().is_none_or(is_meant) => {
-                self.stop_bridge_from_outside(&bridge.id, None);
-                format!("The bridge #{} is stopped.", bridge.id.short())
-            }
+            Some(bridge) if words.next().is_none_or(is_meant) => self.stop_in_turn(bridge),
             Some(_) | None => "No such bridge is active.".to_owned(),
         };
         self.answer_command(&text)
+    }
+
+    /// Input that comes after the command finds no bridge; input that a takeover holds back came before it.
+    fn stop_in_turn(&mut self, bridge: &ProxyBridge) -> String {
+        let short = bridge.id.short();
+        if self.session.ending_of_bridge(&bridge.id).is_none() {
+            if !self.session.holds_input_for(&bridge.id) {
+                self.stop_bridge(BY_ADMIN);
+                self.queue_bridge_end(BY_ADMIN, false);
+                return format!("The bridge #{short} is stopped.");
+            }
+            self.queue_ending_of_bridge(&bridge.id, BY_ADMIN, false);
+        }
+        format!("The bridge #{short} is stopped once the input before it is used.")
     }
 
     /// The turn that tells a flow that its bridge is no more.

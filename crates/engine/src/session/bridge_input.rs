@@ -37,7 +37,8 @@ impl Draft<'_> {
         input: &ProxyInput,
     ) -> Result<SessionReply, SessionRefusal> {
         let open = self.session.bridge.as_ref();
-        let open = open.filter(|open| open.bridge.id == *proxy);
+        let ends = self.session.ending_of_bridge(proxy).is_some();
+        let open = open.filter(|open| open.bridge.id == *proxy && !ends);
         let open = open.ok_or(SessionRefusal::ProxyStopped)?;
         let is_kept = !open.bridge.flags.forward_admin_messages && self.waits_at(proxy).is_none();
         if is_kept && !open.has_room_for(input.text.len()) {
@@ -56,10 +57,7 @@ impl Draft<'_> {
     /// The turn of an input.
     pub(super) fn take_proxy_input(&mut self, proxy: &ProxyId, input: &ProxyInput) -> Next {
         if self.session.bridge_named(proxy).is_none() {
-            if let ProxyInputSource::Desk { transport, address } = &input.source {
-                self.tell_address(proxy, (transport, address), super::bridge_texts::GONE);
-            }
-            return Next::DONE;
+            return self.lose_input(proxy, input);
         }
         match &input.source {
             ProxyInputSource::Actor(actor) => self.receive_input(input, actor),
@@ -68,6 +66,19 @@ impl Draft<'_> {
                 self.authorize_input(input, chat)
             }
         }
+    }
+
+    /// The bridge ended before the input's turn came: whoever wrote it is told, and the log says so.
+    fn lose_input(&mut self, proxy: &ProxyId, input: &ProxyInput) -> Next {
+        let reason = format!(
+            "the bridge {proxy} ended before the input {} was used",
+            input.id
+        );
+        self.report_failure("proxy", &reason);
+        if let ProxyInputSource::Desk { transport, address } = &input.source {
+            self.tell_address(proxy, (transport, address), super::bridge_texts::GONE);
+        }
+        Next::DONE
     }
 
     fn authorize_input(&mut self, input: &ProxyInput, chat: ChatSignal<'_>) -> Next {
@@ -120,9 +131,12 @@ impl Draft<'_> {
     }
 
     fn grant_input(&mut self, input: &ProxyInput, actor: &AdminActor) -> Next {
-        // The rules may have taken their time.
+        // The rules may have taken their time, and the flow may have ended.
         let Some(bridge) = self.session.bridge().cloned() else {
-            return Next::DONE;
+            let TurnCause::ProxyInput { proxy, input } = self.turn().cause.clone() else {
+                return Next::DONE;
+            };
+            return self.lose_input(&proxy, &input);
         };
         if !self.admits(&bridge, actor) {
             return self.deny_input(Some(actor.clone()), "forbidden");

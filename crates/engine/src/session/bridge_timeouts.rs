@@ -11,7 +11,7 @@ use crate::flow::effect::{ProxyTimeoutBehavior, ProxyWaitEffect};
 use serde_json::json;
 use tandem_record::conversation::{
     CandidateOrigin, EscalationMode, FlowPause, ProxyTimeoutScope, ResumedBy,
-    SessionEventBody as Body,
+    SessionEventBody as Body, SessionTimer,
 };
 use tandem_record::{EscalationId, ProxyId};
 
@@ -27,20 +27,27 @@ impl Draft<'_> {
         }
     }
 
-    /// The time of the bridge is over: it is stopped at once, and a flow that waits gets a turn.
+    /// The time of the bridge is over: it is stopped at once, and a flow that waits gets a turn. During a takeover, and
+    /// after input that was accepted before, it is stopped in its turn.
     pub(super) fn time_out_bridge(&mut self, id: &ProxyId) {
-        let bridge = self.session.bridge_named(id);
-        let due = bridge.and_then(|bridge| bridge.deadline);
-        if due.is_none_or(|due| due > self.now) {
+        if !self.is_due(&SessionTimer::Proxy { id: id.clone() }) {
             return;
         }
+        if self.session.takeover.is_some() || self.session.has_input_for(id) {
+            self.queue_ending_of_bridge(id, TIMEOUT, true);
+            return;
+        }
+        self.note_bridge_timeout(id);
+        self.stop_bridge(TIMEOUT);
+        self.queue_bridge_end(TIMEOUT, true);
+    }
+
+    pub(super) fn note_bridge_timeout(&mut self, id: &ProxyId) {
         self.emit(Body::ProxyTimedOut {
             proxy_id: id.clone(),
             scope: ProxyTimeoutScope::Bridge,
             behavior: self.awaited_input().map(|wait| wait.timeout_behavior),
         });
-        self.stop_bridge(TIMEOUT);
-        self.queue_bridge_end(TIMEOUT, true);
     }
 
     /// The turn of a wait whose time is over.

@@ -62,6 +62,10 @@ impl ChatSession {
                 self.waits_for(&ending.escalation).as_ref() == Some(interrupt)
             }
             TurnCause::ProxyClosed { interrupt: of, .. } => of == interrupt,
+            TurnCause::ProxyEnding(ending) => {
+                let waits = self.proxy_wait();
+                waits.is_some_and(|(of, proxy)| of == interrupt && *proxy == ending.proxy)
+            }
             _ => false,
         })
     }

@@ -159,6 +159,7 @@ pub(super) fn waits_for_handback(cause: &TurnCause) -> bool {
         | TurnCause::EscalationClosed { .. }
         | TurnCause::ProxyInput { .. }
         | TurnCause::ProxyClosed { .. }
+        | TurnCause::ProxyEnding(_)
         | TurnCause::StartFlow(_)
         | TurnCause::Reminder { .. }
         | TurnCause::Answered { .. }

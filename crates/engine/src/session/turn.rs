@@ -97,6 +97,7 @@ impl Draft<'_> {
                 reason,
                 timed_out,
             } => self.deliver_bridge_end(&interrupt, &proxy, &reason, timed_out),
+            TurnCause::ProxyEnding(ending) => self.end_bridge(&ending),
         };
         self.advance(first);
     }

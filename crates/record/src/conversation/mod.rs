@@ -88,7 +88,9 @@ pub use takeover::{
     EndedTakeover, ForwardedText, TakeoverDirection, TakeoverEndReason, TakeoverEnding,
     TakeoverOrigin,
 };
-pub use turn::{FlowStartRequest, QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
+pub use turn::{
+    BridgeEnding, FlowStartRequest, QueuedMessage, RequestedWork, TurnCause, WorkPurpose,
+};
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome, FlowReport,
     ModelPurpose, NoticeRequest, SendRequest, SessionWork, SideMessage, WorkOutcome, WorkflowStart,

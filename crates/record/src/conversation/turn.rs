@@ -74,6 +74,22 @@ pub enum TurnCause {
         /// Its own time was over.
         timed_out: bool,
     },
+    /// A bridge is to end after the input that was accepted before, or after a takeover.
+    ProxyEnding(Box<BridgeEnding>),
+}
+
+/// The end of a bridge that waits for its turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BridgeEnding {
+    pub proxy: ProxyId,
+    pub reason: String,
+    /// Its own time was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// The admin who stopped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<AdminActor>,
 }
 
 /// A flow that a turn starts on its own.
@@ -117,6 +133,8 @@ impl TurnCause {
                 timed_out: true, ..
             } => TurnTrigger::Timer,
             Self::ProxyClosed { .. } => TurnTrigger::ProxyInput,
+            Self::ProxyEnding(ending) if ending.timed_out => TurnTrigger::Timer,
+            Self::ProxyEnding(_) => TurnTrigger::ProxyInput,
         }
     }
 

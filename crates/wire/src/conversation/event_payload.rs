@@ -222,6 +222,10 @@ fn turn_cause(cause: &TurnCause, out: &mut Payload) {
             out.set("proxyId", proxy);
             out.set("reason", reason);
         }
+        TurnCause::ProxyEnding(ending) => {
+            out.set("proxyId", &ending.proxy);
+            out.set("reason", &ending.reason);
+        }
         TurnCause::EscalationClosed { escalation } => out.set("escalationId", escalation),
         TurnCause::StartFlow(request) => out.set("flowId", &request.flow),
         TurnCause::Scheduled(turn) => {

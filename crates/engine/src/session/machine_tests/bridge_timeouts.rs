@@ -1,10 +1,12 @@
 //! What follows when nobody writes for a bridge in time.
 
-use super::bridges::{desk_with, settings, start, wait};
+use super::bridges::{desk_with, flow, settings, start, wait};
 use super::flows::route_on_start;
 use super::harness::{TestSession, code, done, effect, text_of};
 use serde_json::{Value, json};
-use tandem_record::conversation::{ProxyTimeoutScope, SessionEventBody as Body};
+use tandem_record::conversation::{
+    AdminRequest, ProxyTimeoutScope, SessionEventBody as Body, SessionReply,
+};
 
 fn timed_out(behavior: &str) -> TestSession {
     let mut desk = desk_with(vec![
@@ -181,4 +183,94 @@ fn input_after_the_time_is_refused() {
         1,
         "what the flow says of the timeout"
     );
+}
+
+/// A bridge with a time of its own, at which the flow waits for an input that was accepted during a takeover.
+fn holding(then: Value) -> TestSession {
+    let mut config = settings();
+    config["model"] = json!({"provider": "scripted", "script": {"answers": []}});
+    let effects = vec![start(json!({"timeoutSeconds": 50})), wait(json!({})), then];
+    let mut desk = TestSession::new(config, &[("review", flow(effects))]);
+    route_on_start(&mut desk);
+    desk.say("start review");
+    desk.take_over("ana").expect("free");
+    desk.admin_writes("i-1", "APPROVED").expect("accepted");
+    desk
+}
+
+fn stop(desk: &mut TestSession) -> SessionReply {
+    let proxy = desk.bridge_id();
+    let reason = None;
+    let stopped = desk.act("ana", AdminRequest::StopProxy { proxy, reason });
+    stopped.expect("allowed")
+}
+
+/// Z-89 (half: the time of a bridge is held, after input that came before it), Z-98 (half: during a takeover)
+#[test]
+fn input_that_a_takeover_holds_comes_before_the_end_of_its_bridge() {
+    let ask = json!({"type": "ask", "key": "k", "text": "And?"});
+    for is_stopped in [false, true] {
+        let mut desk = holding(ask.clone());
+        match is_stopped {
+            false => desk.wait_seconds(60),
+            true => {
+                let held = matches!(
+                    stop(&mut desk),
+                    SessionReply::ProxyStopped {
+                        was_active: true,
+                        turn: Some(_)
+                    }
+                );
+                assert!(held);
+                let again = stop(&mut desk);
+                assert!(matches!(
+                    again,
+                    SessionReply::ProxyStopped {
+                        was_active: false,
+                        ..
+                    }
+                ));
+            }
+        }
+        assert_eq!(desk.stops(), Vec::<&str>::new(), "held");
+        let late = desk.admin_writes("i-2", "too late");
+        assert_eq!(late, Err(crate::session::SessionRefusal::ProxyStopped));
+        desk.hand_back("ana", None).expect("open");
+        assert_eq!(desk.texts_to("u1"), ["[Finance] APPROVED", "And?"]);
+        let reason = match is_stopped {
+            false => "timeout",
+            true => "stopped_by_admin",
+        };
+        assert_eq!(desk.stops(), [reason]);
+        assert_eq!(desk.paused_on(), Some("ask"), "it does not wait at it");
+        assert_eq!(handed(&desk)["outcome"], "admin_input");
+    }
+}
+
+/// Z-89 (half: the time of a bridge is held also without input)
+#[test]
+fn time_of_the_bridge_ends_it_after_the_takeover() {
+    let mut desk = desk_with(vec![
+        start(json!({"timeoutSeconds": 50})),
+        wait(json!({})),
+        json!({"type": "ask", "key": "k", "text": "And?"}),
+    ]);
+    desk.take_over("ana").expect("free");
+    desk.wait_seconds(60);
+    assert!(timeouts(&desk).is_empty(), "held");
+    desk.hand_back("ana", None).expect("a flow waits");
+    assert_eq!(timeouts(&desk), [ProxyTimeoutScope::Bridge]);
+    assert_eq!(handed(&desk)["outcome"], "timed_out");
+    assert_eq!(desk.texts_to("u1"), ["And?"]);
+}
+
+/// Input that finds no bridge is in the log: nothing that was accepted vanishes.
+#[test]
+fn input_after_the_end_of_its_bridge_is_reported() {
+    let mut desk = holding(json!({"type": "interrupt.proxy.stop"}));
+    desk.admin_writes("i-2", "and this").expect("accepted");
+    desk.hand_back("ana", None).expect("open");
+    let failures = desk.failures("proxy");
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].contains("i-2"), "{failures:?}");
 }
