@@ -241,7 +241,7 @@ impl Runtime {
             .await
     }
 
-    pub(crate) async fn own_registration(
+    async fn own_registration(
         &self,
         owner: Option<&Partition>,
         id: &WorkflowId,

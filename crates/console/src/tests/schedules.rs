@@ -21,6 +21,7 @@ fn run() -> ScheduleRunListRow {
         reason: Some(hostile()),
         attempt: 2,
         session_id: Some(hostile()),
+        workflow_run_id: Some(hostile()),
         recipients: Some(3),
         counts: vec![("success", 2), ("failed", 1)],
         is_campaign: true,
@@ -30,8 +31,8 @@ fn run() -> ScheduleRunListRow {
 fn row(trigger: ScheduleTriggerView) -> ScheduleListRow {
     ScheduleListRow {
         id: hostile(),
-        agent_id: hostile(),
-        flow_id: hostile(),
+        agent_id: Some(hostile()),
+        starts: ScheduledStartView::Flow(hostile()),
         status: "active".to_owned(),
         trigger,
         timezone: hostile(),
@@ -42,12 +43,42 @@ fn row(trigger: ScheduleTriggerView) -> ScheduleListRow {
     }
 }
 
+fn row_of_workflow() -> ScheduleListRow {
+    ScheduleListRow {
+        agent_id: None,
+        starts: ScheduledStartView::Workflow(hostile()),
+        campaign: None,
+        ..row(ScheduleTriggerView::Cron(hostile()))
+    }
+}
+
+/// A run that a trigger of a workflow started.
+fn run_of_workflow() -> ScheduleRunListRow {
+    ScheduleRunListRow {
+        session_id: None,
+        recipients: None,
+        counts: Vec::new(),
+        is_campaign: false,
+        ..run()
+    }
+}
+
+fn schedule_of_workflow() -> SchedulePageView {
+    SchedulePageView {
+        schedule: row_of_workflow(),
+        session_id: None,
+        runs: vec![run_of_workflow()],
+        ..schedule("active", &DeskOffer::As(hostile()))
+    }
+}
+
 fn list() -> ScheduleListView {
     ScheduleListView {
         rows: vec![
             row(ScheduleTriggerView::Cron("0 9 * * mon-fri".to_owned())),
             row(ScheduleTriggerView::Cron(hostile())),
             row(ScheduleTriggerView::Once(moment())),
+            row_of_workflow(),
             ScheduleListRow::default(),
         ],
         selection: ScheduleSelection {
@@ -91,7 +122,7 @@ fn schedule(status: &str, offer: &DeskOffer) -> SchedulePageView {
 fn recipients() -> ScheduleRunPageView {
     ScheduleRunPageView {
         schedule_id: hostile(),
-        flow_id: hostile(),
+        starts: ScheduledStartView::Flow(hostile()),
         target: hostile(),
         run: run(),
         recipients: vec![
@@ -121,6 +152,22 @@ pub(super) fn pages(chrome: &Chrome) -> Vec<(&'static str, String)> {
         (
             "bare schedule",
             schedule_page(chrome, &SchedulePageView::default()),
+        ),
+        (
+            "schedule of a workflow",
+            schedule_page(chrome, &schedule_of_workflow()),
+        ),
+        (
+            "run of a workflow",
+            schedule_run_page(
+                chrome,
+                &ScheduleRunPageView {
+                    starts: ScheduledStartView::Workflow(hostile()),
+                    run: run_of_workflow(),
+                    recipients: Vec::new(),
+                    ..recipients()
+                },
+            ),
         ),
         ("recipients", schedule_run_page(chrome, &recipients())),
         (
@@ -158,4 +205,23 @@ fn trigger_is_shown_in_words_and_as_written() {
     let html = schedule_list_page(&chrome(), &list());
     assert!(html.contains("At 09:00, Monday to Friday"), "{html}");
     assert!(html.contains("<code>0 9 * * mon-fri</code>"), "{html}");
+}
+
+#[test]
+fn schedule_of_a_workflow_leads_to_its_runs_and_has_nothing_of_conversations() {
+    let mut view = schedule_of_workflow();
+    view.schedule.starts = ScheduledStartView::Workflow("report".to_owned());
+    view.schedule.target = "daily".to_owned();
+    view.runs[0].workflow_run_id = Some("run-1".to_owned());
+    let html = schedule_page(&chrome(), &view);
+    for shown in [
+        "href=\"/console/workflows/report\"",
+        "href=\"/console/runs/run-1\"",
+        "<dt>Trigger</dt><dd>daily</dd>",
+    ] {
+        assert!(html.contains(shown), "{shown}: {html}");
+    }
+    for other in ["While another flow asks", "Without a conversation"] {
+        assert!(!html.contains(other), "{other}");
+    }
 }

@@ -174,8 +174,14 @@ impl Draft<'_> {
                 Ok(())
             }
             ScheduleCommand::Unconfigure => {
-                let status = self.schedule.record().map(|record| record.status);
-                if let Some(ScheduleStatus::Active | ScheduleStatus::Paused) = status {
+                let record = self.schedule.record();
+                let ends = record.is_some_and(|record| match record.status {
+                    ScheduleStatus::Active | ScheduleStatus::Paused => true,
+                    // A document that comes back begins again.
+                    ScheduleStatus::Completed => record.definition.target.workflow().is_some(),
+                    ScheduleStatus::Canceled => false,
+                });
+                if ends {
                     self.cancel(REMOVED);
                 }
                 Ok(())

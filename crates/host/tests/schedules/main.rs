@@ -4,6 +4,7 @@
 mod campaigns;
 #[path = "../server/mod.rs"]
 mod server;
+mod workflows;
 
 use serde_json::{Value, json};
 use server::{KEY, Server};

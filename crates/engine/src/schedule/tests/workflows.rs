@@ -128,9 +128,17 @@ fn delay_begins_with_the_registration_and_not_again_with_the_next_version() {
         Some(Principal::from("bob")),
         "runs are those of who registered last"
     );
+    test.clock_at("2031-03-03T08:31:10Z");
+    note(&mut test, ScheduledOutcome::Success, Some("run-1"));
+    assert_eq!(test.record().status, ScheduleStatus::Completed);
+    test.command(ScheduleCommand::Unconfigure)
+        .expect("it is gone");
+    let back = configure(&test, json!({"delayMs": 60_000}), "bob");
+    test.command(back).expect("the document came back");
+    assert_eq!(test.next_run_at().as_deref(), Some("2031-03-03T08:32:10Z"));
     let longer = configure(&test, json!({"delayMs": 120_000}), "bob");
     test.command(longer).expect("it changed");
-    assert_eq!(test.next_run_at().as_deref(), Some("2031-03-03T08:33:00Z"));
+    assert_eq!(test.next_run_at().as_deref(), Some("2031-03-03T08:33:10Z"));
 }
 
 #[test]
