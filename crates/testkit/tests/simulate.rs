@@ -44,7 +44,10 @@ fn same_seed_of_several_processes_gives_the_same_history() {
 // Z-152 (half: in random days), Z-185 (half: in random days), Z-190 (half: in random days),
 // Z-192 (half: in random days), Z-193 (half: in random days), Z-197 (half: in random days),
 // Z-198 (half: in random days), Z-200 (half: in random days), Z-205 (half: in random days),
-// Z-260 (half: in random days), Z-262 (half: in random days)
+// Z-260 (half: in random days), Z-262 (half: in random days), Z-94 (half: in random days),
+// Z-109 (half: in random days), Z-163 (half: in random days), Z-166 (half: in random days),
+// Z-170 (half: in random days), Z-171 (half: in random days), Z-174 (half: in random days),
+// Z-217 (half: in random days)
 #[test]
 fn conversations_keep_all_properties() {
     let summary = run_many_conversations(0..40);
@@ -56,11 +59,16 @@ fn conversations_keep_all_properties() {
         stats.flow_runs,
         stats.crashes,
         stats.rebuilt_flows,
+        stats.bridges,
+        stats.forwarded,
+        stats.scheduled_turns,
+        stats.campaigns,
     ];
     assert!(
         seen.iter().all(|count| *count > 100),
         "{stats:?} proves little"
     );
+    assert!(stats.strict > 5, "{stats:?} proves little");
     assert!(
         stats.turns > 1_000 && stats.texts > 1_000,
         "{stats:?} proves little"

@@ -124,7 +124,7 @@ fn simulate(
         let mut plan = processes::Plan::random(&mut rng);
         if crash_at.is_some() {
             (count, plan) = (1, processes::Plan::calm());
-            outside = outside.without_crashes();
+            outside = outside.calm();
         }
         outside.checks_recorded = !plan.outlives_leases();
         let is_strict = rng.random_bool(0.3);

@@ -72,6 +72,8 @@ pub(super) struct Outside {
     pub(super) happened: Mutex<Happened>,
     rng: Mutex<SmallRng>,
     faults: OutsideFaults,
+    /// Processes take over the schedules of agents' files.
+    configures_schedules: bool,
     /// A result that was recorded is never asked for again. Not where a process works past its lease.
     pub(super) checks_recorded: bool,
 }
@@ -90,13 +92,15 @@ impl Outside {
                 crashes_per_mille: [0, 5, 30][rng.random_range(0..3)],
                 max_latency_ms: [0, 100, 3_000][rng.random_range(0..3)],
             },
+            configures_schedules: true,
             checks_recorded: false,
         }
     }
 
-    /// No process ends at a call.
-    pub(super) fn without_crashes(mut self) -> Self {
+    /// No process ends at a call, and no agent's file has schedules.
+    pub(super) fn calm(mut self) -> Self {
         self.faults.crashes_per_mille = 0;
+        self.configures_schedules = false;
         self
     }
 
@@ -283,6 +287,7 @@ impl AgentHost for ProcessHost {
 
     fn summaries(&self) -> Vec<AgentSummary> {
         let ids = self.outside.agents.keys();
+        let ids = ids.filter(|_| self.outside.configures_schedules);
         ids.map(|id| AgentSummary {
             id: id.clone(),
             status: AgentStatus::Ready,

@@ -28,7 +28,8 @@ pub(super) async fn manage_schedules(
     let Ok(rows) = schedules(&runtime, tenant).await else {
         return;
     };
-    if rows.len() < MAX {
+    let max = if sim.crash_at.is_some() { 1 } else { MAX };
+    if rows.len() < max {
         return create(sim, &runtime, tenant, admin, rng).await;
     }
     let row = &rows[rng.random_range(0..rows.len())];

@@ -18,6 +18,7 @@ use crate::sim::SimulationStats;
 pub(super) use crate::sim::check::{ensure, store_failed};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tandem_engine::flow_run::FlowRun;
 use tandem_engine::machine::Machine as _;
 use tandem_engine::schedule::Schedule;
@@ -194,6 +195,11 @@ async fn read_all(sim: &Conversations, runtime: &Runtime) -> Result<Logs, String
 }
 
 impl Logs {
+    fn events(&self) -> usize {
+        let of_schedules = self.schedules.values().map(|log| log.events.len());
+        of_schedules.chain(self.order.iter().map(Vec::len)).sum()
+    }
+
     fn add_schedules(&mut self, events: Vec<LoggedScheduleEvent>) {
         for logged in events {
             let id = &logged.schedule.id;
@@ -211,12 +217,23 @@ impl Logs {
 
 /// While sessions are open: every row and every timer follows from the logs.
 pub(super) async fn check_open_state(sim: &Conversations, runtime: &Runtime) -> Result<(), String> {
-    let logs = read_all(sim, runtime).await?;
+    loop {
+        let logs = read_all(sim, runtime).await?;
+        let checked = check_rows(runtime, &logs).await;
+        // What was logged meanwhile changes the rows too: they are looked at again a moment later.
+        if checked.is_ok() || logs.events() == read_all(sim, runtime).await?.events() {
+            return checked;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn check_rows(runtime: &Runtime, logs: &Logs) -> Result<(), String> {
     for session in logs.sessions.values() {
         rows::check_session(runtime, session).await?;
     }
-    rows::check_open_questions(runtime, &logs).await?;
-    rows::check_timers(runtime, &logs).await
+    rows::check_open_questions(runtime, logs).await?;
+    rows::check_timers(runtime, logs).await
 }
 
 pub(super) async fn check_all(
