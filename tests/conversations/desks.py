@@ -345,8 +345,8 @@ def metrics(server, chat, check):
     held.say("yes")
     server.clock()
     check("Z-232 (half: open interrupts over a restart): the end of a question of before the restart counts below zero nowhere",
-          [(name, value) for name, value in read().items() if name.startswith("tandem_chat_questions_o")],
-          [(f'tandem_chat_questions_{what}{{name="{kind}"}}', 0.0) for what in ("open", "oldest_seconds") for kind in ("confirm", "proxy_wait", "wait")])
+          sorted((name, value) for name, value in read().items() if name.startswith("tandem_chat_questions_o")),
+          [(f'tandem_chat_questions_{what}{{name="{kind}"}}', 0.0) for what in ("oldest_seconds", "open") for kind in ("confirm", "proxy_wait", "wait")])
     check("Z-232 (half: the name of divergences): the count of divergences is there before the first", "tandem_flow_divergences_total" in after, True)
 
 
