@@ -339,6 +339,14 @@ def metrics(server, chat, check):
           ([name for name in moved if after.get(name, 0) <= before.get(name, 0)], late >= 9), ([], True))
     check("Z-232 (half: the age of open interrupts by kind): the oldest open question of a kind ages until it is answered",
           (before[oldest] >= 90, 29 <= aged[oldest] - before[oldest] <= 31), (True, True))
+    held = chat("desk")
+    held.start("confirming")
+    server.restart()
+    held.say("yes")
+    server.clock()
+    check("Z-232 (half: open interrupts over a restart): the end of a question of before the restart counts below zero nowhere",
+          sorted((name, value) for name, value in read().items() if name.startswith("tandem_chat_questions_o")),
+          [(f'tandem_chat_questions_{what}{{name="{kind}"}}', 0.0) for what in ("oldest_seconds", "open") for kind in ("confirm", "proxy_wait", "wait")])
     check("Z-232 (half: the name of divergences): the count of divergences is there before the first", "tandem_flow_divergences_total" in after, True)
 
 

@@ -85,6 +85,10 @@ ACKED = flow("acked", """
   await ctx.resources.transport.sendText(ctx.replyTarget, 'beside');
   yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'decide' };
   yield { type: 'interrupt.wait', waitFor: 'admin_resolution' };""")
+DECIDED = flow("decided", """
+  yield { type: 'interrupt.escalate', mode: 'async_resolution', reason: 'decide' };
+  yield { type: 'interrupt.wait', waitFor: 'admin_resolution' };
+  yield { type: 'say', text: 'decided' };""")
 ACKS = "asyncPendingPolicy: { behavior: 'ack', ackText: 'Wait.' }, escalationDefaults: { autoAckText: 'asking' }"
 
 
@@ -93,7 +97,7 @@ def planned(**more):
 
 
 AGENTS = {"desk": source(*FLOWS, *SCHEDULED, adminAuth=AUTH, tools=TOOLS, model=MODEL, hitl=f"{{ {TARGETS} }}"),
-          "held": source(RESUMING, ACKED, adminAuth=AUTH, tools=TOOLS, model=MODEL, hitl=f"{{ {ACKS} }}", beforeResponse=noting("response"),
+          "held": source(RESUMING, ACKED, DECIDED, adminAuth=AUTH, tools=TOOLS, model=MODEL, hitl=f"{{ {ACKS} }}", beforeResponse=noting("response"),
                          commands="{ note: { description: 'Notes', handler: async () => 'noted' } }"),
           "relayed": source(RESUMING, adminAuth=AUTH, beforeLLM=noting("before", "if (input.text === 'start resuming') return { action: 'route_flow', flowId: 'resuming' };"),
                             hitl="{ takeover: { adapter: 'staff' }, targets: { staff: { transport: 'loopback', address: 'staff' } } }",
@@ -237,6 +241,21 @@ def races(server, chat, check):
     delivered = slow.delivered()
     check("Z-90: it does not wait for a model call, whose text is not sent",
           (took.status, delivered, "response:suppressed" in slow.types()), (200, ["model speaks"], True))
+    got = []
+    for number in range(8):
+        raced = chat("held")
+        raced.start("resuming" if number % 2 else "decided")
+        rival = (lambda: server.clock(601)) if number % 2 else raced.resolve
+        at_once(lambda: take(raced), rival)
+        hand_back(raced)
+        server.clock()
+        kinds = raced.types()
+        started, resumed = kinds.index("hitl.live_takeover.started"), kinds.index("hitl.interrupt.resumed")
+        ended = kinds.index("hitl.live_takeover.ended")
+        got.append((kinds.count("hitl.interrupt.resumed"), resumed < started or resumed > ended,
+                    kinds.count("response:suppressed") + raced.delivered().count("awake" if number % 2 else "decided")))
+    check("Z-89 (half: races): a deadline or a decision at the same time as a takeover counts before it or after it, never within, and once",
+          got, [(1, True, 1)] * 8)
     asleep = chat("desk")
     asleep.start("sleeping")
     take(asleep)

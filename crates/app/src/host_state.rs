@@ -16,7 +16,7 @@ pub struct WaitingWork {
 
 impl WaitingWork {
     pub async fn read(runtime: &Runtime) -> Result<Self, Fault> {
-        runtime.note_question_ages();
+        runtime.note_open_questions();
         let store = runtime.store();
         Ok(Self {
             queued: store.depth().await?,

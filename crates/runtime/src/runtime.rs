@@ -187,10 +187,10 @@ impl Runtime {
         &self.inner.metrics
     }
 
-    /// Brings the ages of open questions up to date; the other metrics are so at any time.
-    pub fn note_question_ages(&self) {
+    /// Brings the metrics of open questions up to date; the others are so at any time.
+    pub fn note_open_questions(&self) {
         let now = self.clock().now();
-        self.inner.metrics.conversations.note_question_ages(now);
+        self.inner.metrics.conversations.note_open_questions(now);
     }
 
     pub fn crash_points(&self) -> &CrashPoints {

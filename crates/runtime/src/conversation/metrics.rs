@@ -59,7 +59,7 @@ pub struct ConversationMetrics {
     pub schedule_late_seconds: Histogram,
 }
 
-/// When each open interrupt was opened.
+/// When each open interrupt was opened. One from before the start of the process is not known here, nor is its end.
 #[derive(Default)]
 struct OpenQuestions {
     since: HashMap<InterruptId, (&'static str, Timestamp)>,
@@ -68,7 +68,7 @@ struct OpenQuestions {
 impl OpenQuestions {
     /// Those beyond a bound are younger than what is kept, so the oldest stay known.
     fn add(&mut self, id: &InterruptId, kind: &'static str, at: Timestamp) {
-        const MOST: usize = 10_000;
+        const MOST: usize = 100_000;
         if self.since.len() < MOST {
             self.since.insert(id.clone(), (kind, at));
         }
@@ -232,17 +232,19 @@ impl ConversationMetrics {
         count(&self.refused, "duplicate");
     }
 
-    /// Looks how old the open interrupts are now.
-    pub(crate) fn note_question_ages(&self, now: Timestamp) {
+    /// Looks which interrupts are open now, and how old they are.
+    pub(crate) fn note_open_questions(&self, now: Timestamp) {
         let open = self.open.lock();
         for name in KINDS {
             let of_kind = open.since.values().filter(|(kind, _)| *kind == name);
-            let oldest = of_kind.map(|(_, since)| now.ms_since(*since)).max();
-            let seconds = i64::try_from(oldest.unwrap_or(0) / 1_000).unwrap_or(i64::MAX);
-            let gauge = self
-                .oldest_question_seconds
-                .get_or_create(&NameLabel { name });
-            gauge.set(seconds);
+            let ages = of_kind.map(|(_, since)| now.ms_since(*since) / 1_000);
+            let (number, oldest) = ages.fold((0, 0), |(n, oldest), age| (n + 1, age.max(oldest)));
+            let label = NameLabel { name };
+            self.open_questions.get_or_create(&label).set(number);
+            let oldest = i64::try_from(oldest).unwrap_or(i64::MAX);
+            self.oldest_question_seconds
+                .get_or_create(&label)
+                .set(oldest);
         }
     }
 
@@ -282,18 +284,12 @@ impl ConversationMetrics {
                 } => {
                     let name = kind_name(kind);
                     count(&self.questions, name);
-                    self.open_questions.get_or_create(&NameLabel { name }).inc();
                     self.open.lock().add(interrupt_id, name, recorded.at);
                 }
                 Body::InterruptResumed {
-                    interrupt_id,
-                    kind,
-                    by,
-                    ..
+                    interrupt_id, by, ..
                 } => {
-                    let name = kind_name(kind);
                     count(&self.answers, by.as_str());
-                    self.open_questions.get_or_create(&NameLabel { name }).dec();
                     self.open.lock().since.remove(interrupt_id);
                 }
                 Body::ResponseSent { .. } => count(&self.sends, "sent"),
