@@ -29,6 +29,7 @@ pub(super) const KIND: TransportKind = TransportKind {
         rate: Some(Rate::new(30, 1_000)),
         rate_per_address: Some(Rate::new(3, 3_000)),
     },
+    takes_decisions: false,
     has_templates: false,
     check,
     open,

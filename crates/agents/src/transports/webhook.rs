@@ -25,6 +25,7 @@ use tandem_runtime::conversation::{
 pub(super) const KIND: TransportKind = TransportKind {
     name: "webhook",
     limits: NetworkLimits::NONE,
+    takes_decisions: false,
     has_templates: true,
     check,
     open,
