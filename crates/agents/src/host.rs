@@ -261,6 +261,12 @@ impl AgentHost for FolderAgents {
         }
     }
 
+    fn takes_speech(&self, agent: &AgentId, transport: &str) -> bool {
+        // What cannot be opened sends nothing, and says why when it is sent.
+        let found = self.transport(agent, transport);
+        matches!(found, Some(Ok(transport)) if transport.network.takes_speech())
+    }
+
     async fn send(
         &self,
         message: &OutgoingMessage<'_>,

@@ -34,6 +34,7 @@ use send_rate::Rate;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tandem_engine::agent::WEB_TRANSPORT;
 use tandem_nodes::{HttpCaller, UrlGuard};
 use tandem_runtime::Clock;
@@ -75,6 +76,17 @@ pub trait ChatTransport: Send + Sync {
             last_received_at: None,
         };
         self.send(&message).await.map(drop)
+    }
+
+    /// Whether [`Self::send`] sends the speech of a message. Without it none is made for the transport (Z-40).
+    fn takes_speech(&self) -> bool {
+        false
+    }
+
+    /// After how long the network takes typing for over; the sign is shown again before. `None` where it lasts until its
+    /// end is shown.
+    fn typing_lasts(&self) -> Option<Duration> {
+        None
     }
 
     /// Whether [`Self::show`] does something for this kind of sign.
@@ -272,6 +284,10 @@ pub struct WebChatTransport;
 
 #[async_trait]
 impl ChatTransport for WebChatTransport {
+    fn takes_speech(&self) -> bool {
+        true
+    }
+
     async fn send(&self, _: &OutgoingMessage<'_>) -> Result<Option<String>, SendError> {
         Ok(None)
     }

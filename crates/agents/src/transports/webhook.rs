@@ -136,6 +136,10 @@ impl WebhookTransport {
 
 #[async_trait]
 impl ChatTransport for WebhookTransport {
+    fn takes_speech(&self) -> bool {
+        true
+    }
+
     async fn send(&self, message: &OutgoingMessage<'_>) -> Result<Option<String>, SendError> {
         let mut body = json!({
             "type": "message",

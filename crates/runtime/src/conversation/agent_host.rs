@@ -98,6 +98,11 @@ pub trait AgentHost: Send + Sync {
         vec![text.to_owned()]
     }
 
+    /// Whether a transport sends the speech of a text. For others none is made.
+    fn takes_speech(&self, _agent: &AgentId, _transport: &str) -> bool {
+        true
+    }
+
     /// Hands a message to its transport.
     async fn send(
         &self,
