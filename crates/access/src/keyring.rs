@@ -218,15 +218,8 @@ impl Keyring {
         let mut end = None;
         for tenant in key_tenants(&of.tenant) {
             let keys = self.store.list_keys(Some(&tenant)).await?;
-            let good = keys.iter().filter(|key| {
-                key.principal == *principal
-                    && key.revoked_at.is_none()
-                    && !has_ended(key.expires_at, now)
-            });
-            for identity in good.map(Identity::of_key) {
-                let is_bound = identity.agent.is_some();
-                let has_scope = identity.require_scope(scope).is_ok();
-                if !is_bound && has_scope && identity.partition().covers(of) {
+            for identity in keys.iter().filter_map(|key| good_key(key, principal, now)) {
+                if covers(&identity, scope, of) {
                     end = later_expiry(end, Some(identity.expires_at));
                 }
             }
@@ -234,6 +227,34 @@ impl Keyring {
         self.principal_scopes
             .put(cache_key, end, epoch_at_read, now);
         Ok(end.is_some())
+    }
+
+    /// A principal with the roles of its good keys that have this scope and cover the partition, and not only one agent;
+    /// `None` without such a key. For somebody who proves in another way than with a key who they are.
+    pub async fn identity_of(
+        &self,
+        principal: &Principal,
+        scope: Scope,
+        of: &Partition,
+        now: Timestamp,
+    ) -> Result<Option<Identity>, Fault> {
+        let mut found: Option<Identity> = None;
+        for tenant in key_tenants(&of.tenant) {
+            let keys = self.store.list_keys(Some(&tenant)).await?;
+            for identity in keys.iter().filter_map(|key| good_key(key, principal, now)) {
+                if !covers(&identity, scope, of) {
+                    continue;
+                }
+                let roles = found.iter().flat_map(|known| known.roles.iter());
+                let mut roles: BTreeSet<String> = roles.cloned().collect();
+                roles.extend(identity.roles.iter().cloned());
+                found = Some(Identity {
+                    roles: roles.into_iter().collect(),
+                    ..found.unwrap_or(identity)
+                });
+            }
+        }
+        Ok(found)
     }
 
     /// Clears the caches if another process changed keys. While the store does not answer, entries
@@ -422,6 +443,20 @@ impl Keyring {
     pub(crate) fn cached(&self) -> usize {
         self.cache.len()
     }
+}
+
+/// The identity of a key of this principal that is neither revoked nor expired.
+fn good_key(key: &KeyRecord, principal: &Principal, now: Timestamp) -> Option<Identity> {
+    let is_good = key.principal == *principal
+        && key.revoked_at.is_none()
+        && !has_ended(key.expires_at, now);
+    is_good.then(|| Identity::of_key(key))
+}
+
+fn covers(identity: &Identity, scope: Scope, of: &Partition) -> bool {
+    let is_bound = identity.agent.is_some();
+    let has_scope = identity.require_scope(scope).is_ok();
+    !is_bound && has_scope && identity.partition().covers(of)
 }
 
 fn key_revoked(

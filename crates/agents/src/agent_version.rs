@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use tandem_engine::agent::AgentSpec;
 use tandem_nodes::ChatModel;
 use tandem_record::Timestamp;
+use tandem_runtime::conversation::NoticePlace;
 use tandem_script::{AgentCode, ScriptLimits, Surroundings};
 
 pub(crate) struct AgentVersion {
@@ -78,6 +79,16 @@ impl AgentVersion {
             opened.insert(name.to_owned(), transport.clone());
         }
         Some(transport)
+    }
+
+    /// What is known of a transport that is to give notices.
+    pub(crate) fn notice_place(&self, name: &str) -> Result<NoticePlace, String> {
+        let settings = self.spec.transports.get(name);
+        let settings = settings.ok_or_else(|| {
+            let id = &self.spec.agent_id;
+            format!("the agent {id} has no transport {name:?} in its file")
+        })?;
+        transports::notice_place(name, settings)
     }
 
     /// The realm for a new call. One that became unusable is replaced; calls under way in it go on.

@@ -24,8 +24,8 @@ use tandem_record::conversation::{
 };
 use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
 use tandem_runtime::conversation::{
-    AgentHost, CallContext, ChatModelRequest, EscalationNotice, FlowProgram, LifeSign,
-    MediaContent, OutgoingMessage, RebuildError, SendError, ShownDecision, TakenMessage,
+    AgentHost, CallContext, ChatModelRequest, FlowProgram, LifeSign, NoticePlace,
+    MediaContent, OutgoingMessage, QuestionNotice, RebuildError, SendError, ShownDecision, TakenMessage,
     TransportDelivery, TransportRefusal, TransportRequest,
 };
 
@@ -261,6 +261,12 @@ impl AgentHost for FolderAgents {
         }
     }
 
+    fn takes_speech(&self, agent: &AgentId, transport: &str) -> bool {
+        // What cannot be opened sends nothing, and says why when it is sent.
+        let found = self.transport(agent, transport);
+        matches!(found, Some(Ok(transport)) if transport.network.takes_speech())
+    }
+
     async fn send(
         &self,
         message: &OutgoingMessage<'_>,
@@ -272,17 +278,24 @@ impl AgentHost for FolderAgents {
 
     async fn notify(
         &self,
-        notice: &EscalationNotice<'_>,
-        context: &CallContext,
+        agent: &AgentId,
+        notice: &QuestionNotice<'_>,
+        now: Timestamp,
     ) -> Result<(), SendError> {
-        let transport = self.sending_transport(&context.agent, notice.transport)?;
+        let transport = self.sending_transport(agent, notice.transport)?;
         let links = self.resources.own_transports.links.as_ref();
-        let link = links.and_then(|links| links.url(notice, context.now));
-        let notice = EscalationNotice {
+        let link = links.and_then(|links| links.url(notice.question, now));
+        let notice = QuestionNotice {
             link: link.as_deref(),
             ..*notice
         };
         transport.notify(&notice).await
+    }
+
+    fn notice_place(&self, agent: &AgentId, transport: &str) -> Result<NoticePlace, String> {
+        let version = self.registry.version(agent);
+        let version = version.ok_or_else(|| format!("there is no good agent {agent}"))?;
+        version.notice_place(transport)
     }
 
     fn show_decision(&self, agent: &AgentId, transport: &str, shown: ShownDecision) {

@@ -1,6 +1,6 @@
 //! What the use cases share, and who calls them.
 
-use crate::conversation::InboundLimits;
+use crate::conversation::{InboundLimits, NetworkPerson};
 use crate::error::AppError;
 use crate::fair_shares::FairShares;
 use crate::key_use::KeyUse;
@@ -31,6 +31,8 @@ pub struct AppConfig {
     pub groups: Groups,
     /// Signs and verifies links to open interrupts.
     pub links: LinkSigner,
+    /// Who decides questions of workflow runs on networks.
+    pub network_people: Vec<NetworkPerson>,
     /// Seals the audit log and signs receipts.
     pub audit_signer: Arc<AuditSigner>,
     /// How other hosts name this one.
@@ -52,6 +54,7 @@ pub(crate) struct AppState {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) groups: Groups,
     pub(crate) links: LinkSigner,
+    pub(crate) network_people: Vec<NetworkPerson>,
     pub(crate) audit_signer: Arc<AuditSigner>,
     pub(crate) host_id: String,
     pub(crate) test_hooks: bool,
@@ -75,6 +78,7 @@ impl App {
                 sessions: config.sessions,
                 groups: config.groups,
                 links: config.links,
+                network_people: config.network_people,
                 audit_signer: config.audit_signer,
                 host_id: config.host_id,
                 test_hooks: config.test_hooks,

@@ -23,6 +23,7 @@ async fn app() -> (TestHost, App) {
         codes: Arc::new(LoginCodes::new(60_000)),
         sessions: Arc::new(Sessions::new(60_000)),
         groups: Groups::default(),
+        network_people: Vec::new(),
         links: LinkSigner::new(vec![vec![7; 32]]),
         audit_signer: Arc::new(AuditSigner::new(store, AuditKey::from_seed(&[7; 32]))),
         host_id: "tandem".to_owned(),

@@ -311,3 +311,196 @@ fn a_text_that_is_too_late_is_not_sent() {
         }
     }
 }
+
+const REFUND: &str = r#"{
+  "id": "refund", "name": "Refund", "version": "1",
+  "nodes": [
+    {"id": "ask", "typeId": "core.clarificationGate", "name": "Ask", "position": {"x": 0, "y": 0},
+     "config": {"questions": [{"id": "colour", "question": "Which colour?"}]}, "inputs": {}},
+    {"id": "gate", "typeId": "core.approvalGate", "name": "Gate", "position": {"x": 0, "y": 0},
+     "config": {"title": "Refund 50 EUR", "artifactData": {"amount": 50}, "approverGroupRefs": ["finance"]},
+     "inputs": {}}],
+  "edges": [{"id": "e1", "sourceNodeId": "ask", "targetNodeId": "gate"}],
+  "triggers": [], "variables": [], "metadata": {}, "settings": {}
+}"#;
+
+const NOTICES: &str = r#"
+public_url = "https://desk.example"
+
+[groups]
+finance = ["ana"]
+
+[[notices]]
+transport = "desk.team"
+address = "C9"
+kinds = ["approval"]
+groups = ["finance"]
+
+[[notices]]
+transport = "desk.loopback"
+address = "lead"
+
+[[notices]]
+transport = "desk.loopback"
+address = "nobody"
+groups = ["board"]
+
+[[notice_people]]
+transport = "desk.team"
+address = "U7"
+principal = "ana"
+
+[[notice_people]]
+transport = "desk.team"
+address = "U8"
+principal = "ben"
+"#;
+
+fn desk_in_slack(outside: &Outside, more: &Value) -> String {
+    let mut agent = json!({
+        "prompt": "You run a desk.",
+        "model": {"provider": "scripted", "script": {"answers": [], "otherwise": {"text": "Hello."}}},
+        "transports": {
+            "loopback": {},
+            "team": {"kind": "slack", "apiUrl": outside.url,
+                "token": {"env": "SLACK_TOKEN"}, "signingSecret": {"env": "SLACK_SECRET"}}},
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        agent[key] = value.clone();
+    }
+    agent.to_string()
+}
+
+const SLACK_SECRETS: [(&str, &str); 2] = [
+    ("SLACK_TOKEN", "xoxb-slack-token-of-tests"),
+    ("SLACK_SECRET", SLACK_SECRET),
+];
+
+/// The text that a press of a button was answered with.
+fn pressed(
+    server: &Server,
+    outside: &Outside,
+    (user, button): (&str, &Value),
+    path: &str,
+) -> String {
+    let before = outside.posted(path).len();
+    let answer = press(server, user, &button["action_id"], &button["value"]);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    server.eventually("an answer", || outside.posted(path).len() > before);
+    let shown = outside.posted(path).pop().unwrap();
+    shown["text"].as_str().unwrap().to_owned()
+}
+
+/// Questions of workflow runs are told by the operator's rules, and decided in Slack with the rights of the principal
+/// that is named for whoever presses.
+#[test]
+fn a_workflow_is_decided_from_slack_by_whoever_may() {
+    let outside = Outside::start();
+    let agent = desk_in_slack(&outside, &json!({}));
+    let documents = [("refund.json", REFUND)];
+    let server =
+        Server::with_agent_and_settings(("desk", &agent), NOTICES, &documents, &SLACK_SECRETS);
+    for person in ["ana", "ben"] {
+        let key = json!({"name": person, "principal": person, "scopes": ["approvals:respond"]});
+        ok(&server.post(&format!("{HOST}/keys"), &[], &key.to_string()));
+    }
+    let run = ok(&server.post("/v1/runs", &[], &json!({"workflowId": "refund"}).to_string()));
+    let run = run["runId"].as_str().unwrap().to_owned();
+
+    // The clarification is told in words, with a link that only shows it.
+    let told = || ok(&server.get(&format!("{HOST}/test/outbound?to=lead"))).to_string();
+    server.eventually("the clarification", || told().contains("Which colour?"));
+    assert!(outside.posted("/chat.postMessage").is_empty(), "no approval");
+    let link = told();
+    let link = link.split("https://desk.example").nth(1).expect("a link");
+    let link = link.split("\\n").next().unwrap();
+    let shown = ok(&server.request_as("", "GET", link, ""));
+    assert_eq!(shown["kind"], "clarification");
+    let answer = json!({"resumeValue": {"answers": {"colour": "blue"}}}).to_string();
+    let denied = server.request_signed(link, &[], &answer);
+    assert!(denied.starts_with("HTTP/1.1 403"), "{denied}");
+    ok(&server.post(&format!("/v1/runs/{run}/interrupts/ask"), &[], &answer));
+
+    server.eventually("the notice", || !outside.posted("/chat.postMessage").is_empty());
+    settle(&server, 0);
+    let notices = outside.posted("/chat.postMessage");
+    let [notice] = notices.as_slice() else {
+        panic!("{notices:?}")
+    };
+    assert_eq!(notice["channel"], "C9");
+    let text = notice["blocks"][0]["text"]["text"].as_str().unwrap();
+    for part in ["Refund 50 EUR", "{\"amount\":50}", "Digest: ", &run] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(told().contains("Refund 50 EUR"));
+    let others = ok(&server.get(&format!("{HOST}/test/outbound?to=nobody")));
+    assert!(!others.to_string().contains("Refund"), "{others}");
+    let buttons = notice["blocks"][1]["elements"].clone();
+    let (approve, reject) = (&buttons[0], &buttons[1]);
+
+    // Unknown, and known but not eligible: refused, told, and audited.
+    for user in ["U9", "U8"] {
+        let told = pressed(&server, &outside, (user, approve), "/chat.postEphemeral");
+        assert_eq!(told, "You may not decide this.");
+    }
+    let audit = server.get(&format!("{HOST}/audit/entries?limit=100"));
+    assert!(audit.contains("no_principal"), "{audit}");
+    // Something else was shown than what is to be decided now.
+    let mut stale = approve.clone();
+    let value: Value = serde_json::from_str(approve["value"].as_str().unwrap()).unwrap();
+    stale["value"] = json!(json!({"question": value["question"], "digest": "0"}).to_string());
+    let told = pressed(&server, &outside, ("U7", &stale), "/chat.postEphemeral");
+    assert!(told.contains("has changed"), "{told}");
+
+    let told = pressed(&server, &outside, ("U7", approve), "/chat.update");
+    assert_eq!(told, "Approved by ana.");
+    let told = pressed(&server, &outside, ("U7", reject), "/chat.update");
+    assert_eq!(told, "Already accepted by ana.");
+    let events = server.get(&format!("/v1/runs/{run}/events/poll"));
+    let received = events.split("approval.received").nth(1).expect("decided");
+    assert!(received.contains("\"decidedBy\":\"ana\""), "{events}");
+    assert!(events.contains("tandem.decision.denied"), "{events}");
+}
+
+/// Z-241 (half: a held text is told of and decided from Slack), Z-203 (half: what is shown is what is decided)
+#[test]
+fn a_held_text_is_decided_from_slack() {
+    let outside = Outside::start();
+    let more = json!({
+        "agentMode": "draft_only",
+        "hitl": {"notify": [{"transport": "team", "address": "C9"}]},
+        "adminAuth": {
+            "chat": [{"transport": "team", "address": "U7", "actorId": "ana", "role": "boss"}],
+            "roles": {"boss": ["hitl.escalation.resolve"]},
+        },
+    });
+    let agent = desk_in_slack(&outside, &more);
+    let server = Server::with_agent_and_secrets("desk", &agent, &SLACK_SECRETS);
+    let path = format!("{HOST}/agents/desk/inbound?wait=true");
+    let say = |id: &str| {
+        let message = json!({"messageId": id, "from": "u1", "body": "hi"}).to_string();
+        ok(&server.post(&path, &[], &message));
+    };
+    let sent = || ok(&server.get(&format!("{HOST}/test/outbound?to=u1"))).to_string();
+    for (round, (button, told)) in [(1, "Rejected by ana."), (0, "Approved by ana.")]
+        .into_iter()
+        .enumerate()
+    {
+        say(&format!("m{round}"));
+        server.eventually("the notice", || {
+            outside.posted("/chat.postMessage").len() > round
+        });
+        let notice = outside.posted("/chat.postMessage").pop().unwrap();
+        let text = notice["blocks"][0]["text"]["text"].as_str().unwrap();
+        assert!(text.contains("Hello.") && text.contains("Digest: "), "{text}");
+        let button = notice["blocks"][1]["elements"][button].clone();
+        let denied = pressed(&server, &outside, ("U9", &button), "/chat.postEphemeral");
+        assert_eq!(denied, "You may not decide this.");
+        assert!(!sent().contains("Hello."));
+        let shown = pressed(&server, &outside, ("U7", &button), "/chat.update");
+        assert_eq!(shown, told);
+    }
+    settle(&server, 0);
+    assert_eq!(sent().matches("Hello.").count(), 1, "{}", sent());
+    assert_eq!(events(&server, "admin.authz.denied").len(), 2);
+}

@@ -91,6 +91,7 @@ impl Performer {
             | EffectKind::StartFlow { .. }
             | EffectKind::CancelFlow { .. }
             | EffectKind::NotifyCallback { .. }
+            | EffectKind::NotifyPeople { .. }
             | EffectKind::Continue => {
                 let kind = effect.kind.name();
                 tracing::error!(effect = %effect.id, kind, "an effect of the runtime was misrouted");

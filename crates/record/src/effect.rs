@@ -5,7 +5,7 @@ use crate::conversation::{
     ClosedWorkflowQuestion, FlowCall, WaitingSession, WorkflowQuestion, WorkflowResult,
 };
 use crate::{
-    ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, Seq,
+    AgentId, ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, Seq,
     ToolRequest,
 };
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,17 @@ pub enum EffectKind {
         #[serde(default)]
         tries: u32,
     },
+    /// Tell somebody outside of an open interrupt, by a transport of an agent. What the notice says is read when it is
+    /// sent.
+    NotifyPeople {
+        interrupt: InterruptId,
+        agent: AgentId,
+        transport: String,
+        to: String,
+        /// Attempts that failed.
+        #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
+        attempts: u32,
+    },
     /// Continue a run that was created in its parent's commit, or whose decision was split to keep
     /// commits small.
     Continue,
@@ -128,6 +139,7 @@ impl EffectKind {
             Self::StartFlow { .. } => "start_flow",
             Self::CancelFlow { .. } => "cancel_flow",
             Self::NotifyCallback { .. } => "announce",
+            Self::NotifyPeople { .. } => "notify_people",
             Self::Continue => "continue",
         }
     }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use tandem_engine::model::Providers;
 use tandem_engine::pack::PackTypes;
-use tandem_engine::run::{AgentPolicy, Limits};
+use tandem_engine::run::{AgentPolicy, Limits, NoticeRule};
 use tandem_engine::tool::ToolServers;
 use tandem_nodes::Performer;
 use tandem_record::{Effect, EffectOutcome, RunId, TraceContext};
@@ -52,6 +52,8 @@ pub struct RuntimeConfig {
     pub ids: Arc<dyn Ids>,
     pub limits: Limits,
     pub agents: AgentPolicy,
+    /// Who is told of questions of runs, by transports of agents.
+    pub notices: Vec<NoticeRule>,
     /// Enables node types and hooks for conformance tests. Never set in production.
     pub conformance: bool,
     /// Model providers that nodes may use. The performer implements the calls.
@@ -97,6 +99,7 @@ impl RuntimeConfig {
             ids: Arc::new(RandomIds),
             limits: Limits::default(),
             agents: AgentPolicy::default(),
+            notices: Vec::new(),
             conformance: false,
             providers: Providers::default(),
             tools: ToolServers::default(),

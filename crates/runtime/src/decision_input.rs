@@ -152,6 +152,7 @@ impl Runtime {
             now,
             limits: self.limits(),
             agents: &self.inner.config.agents,
+            notices: &self.inner.config.notices,
             conformance: self.inner.config.conformance,
             definitions: lookups,
             memory: lookups,

@@ -258,6 +258,7 @@ impl Runtime {
                 | EffectKind::SecretEcho { .. }
                 | EffectKind::CancelChild { .. }
                 | EffectKind::NotifyCallback { .. }
+                | EffectKind::NotifyPeople { .. }
                 | EffectKind::Continue => {}
             }
         }

@@ -1,5 +1,6 @@
 //! The effects of workflow runs: who performs each, and the command its result becomes.
 
+use crate::conversation::NoticeOutcome;
 use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
 use crate::webhooks::NotifyOutcome;
@@ -12,6 +13,7 @@ pub enum RunOutcome {
     /// Of a call to the outside.
     Call(EffectOutcome),
     Callback(NotifyOutcome),
+    Notice(NoticeOutcome),
     /// The effect is its own result, for a run of this host.
     Internal,
 }
@@ -62,6 +64,9 @@ impl Runtime {
                 let sent = self.send_announcement(&run, &effect.id, interrupt).await?;
                 Ok(RunOutcome::Callback(sent))
             }
+            EffectKind::NotifyPeople { .. } => {
+                Ok(RunOutcome::Notice(self.tell_people(work).await?))
+            }
             EffectKind::NotifyParent { .. }
             | EffectKind::NotifySession { .. }
             | EffectKind::AskSession { .. }
@@ -84,6 +89,7 @@ impl Runtime {
                     .record_announcement(work, (interrupt, *tries), outcome)
                     .await;
             }
+            (_, RunOutcome::Notice(outcome)) => return self.record_notice(work, outcome).await,
             (
                 EffectKind::NotifyParent {
                     parent,

@@ -152,6 +152,9 @@ pub(crate) fn lane_of(tenant: &TenantId, kind: &EffectKind, callback: Option<&st
         EffectKind::NotifyCallback { .. } => {
             (WorkClass::Delivery, authority(callback.unwrap_or("")))
         }
+        EffectKind::NotifyPeople {
+            agent, transport, ..
+        } => (WorkClass::Delivery, format!("{agent}.{transport}")),
         EffectKind::NotifyParent { .. }
         | EffectKind::NotifySession { .. }
         | EffectKind::AskSession { .. }

@@ -1,4 +1,4 @@
-//! E-mail: texts and notices of escalations go out over SMTP. Nothing comes in.
+//! E-mail: texts and notices of questions go out over SMTP. Nothing comes in.
 
 use super::common_settings::{CommonSettings, Delivery, SecretVariable, read_own};
 use super::{ChatTransport, NetworkLimits, TransportKind, TransportResources, notice_text};
@@ -10,11 +10,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use tandem_nodes::{Mail, SmtpCaller, SmtpFailure, SmtpSecurity, SmtpServer, is_mail_address};
 use tandem_record::EffectId;
-use tandem_runtime::conversation::{EscalationNotice, OutgoingMessage, SendError};
+use tandem_runtime::conversation::{OutgoingMessage, QuestionNotice, SendError};
 
 pub(super) const KIND: TransportKind = TransportKind {
     name: "email",
     limits: NetworkLimits::NONE,
+    takes_decisions: false,
     has_templates: false,
     check,
     open,
@@ -168,12 +169,11 @@ impl ChatTransport for Email {
             .map(Some)
     }
 
-    async fn notify(&self, notice: &EscalationNotice<'_>) -> Result<(), SendError> {
-        let need = match notice.escalation.is_takeover() {
-            true => "Person needed",
-            false => "Decision needed",
-        };
-        let subject = format!("{need}: {}", notice.escalation.reason);
+    async fn notify(&self, notice: &QuestionNotice<'_>) -> Result<(), SendError> {
+        let question = notice.question;
+        // A subject is one line.
+        let about = question.about.lines().next().unwrap_or_default();
+        let subject = format!("{}: {about}", question.need);
         let subject: String = subject.chars().take(MAX_SUBJECT_CHARS).collect();
         let text = notice_text(notice);
         self.mail(notice.to, &subject, &text, notice.key)

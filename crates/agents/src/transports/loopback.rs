@@ -23,6 +23,10 @@ impl LoopbackTransport {
 
 #[async_trait]
 impl ChatTransport for LoopbackTransport {
+    fn takes_speech(&self) -> bool {
+        true
+    }
+
     async fn send(&self, message: &OutgoingMessage<'_>) -> Result<Option<String>, SendError> {
         self.take(message, message.text).await
     }

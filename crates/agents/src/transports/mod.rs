@@ -34,13 +34,13 @@ use send_rate::Rate;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tandem_engine::agent::WEB_TRANSPORT;
 use tandem_nodes::{HttpCaller, UrlGuard};
-use tandem_record::conversation::EscalationRecord;
 use tandem_runtime::Clock;
 use tandem_runtime::conversation::{
-    EscalationNotice, LifeSign, OutgoingMessage, SendError, ShownDecision, TransportDelivery,
-    TransportRefusal, TransportRequest,
+    LifeSign, NoticeContent, NoticePlace, OutgoingMessage, QuestionNotice, SendError,
+    ShownDecision, TransportDelivery, TransportRefusal, TransportRequest,
 };
 use text_parts::TextLimit;
 
@@ -62,8 +62,8 @@ pub trait ChatTransport: Send + Sync {
         Err(SendError::window_closed())
     }
 
-    /// Tells somebody of an escalation. In words, unless the network has more to offer.
-    async fn notify(&self, notice: &EscalationNotice<'_>) -> Result<(), SendError> {
+    /// Tells somebody of a question. In words, unless the network has more to offer.
+    async fn notify(&self, notice: &QuestionNotice<'_>) -> Result<(), SendError> {
         let text = notice_text(notice);
         let message = OutgoingMessage {
             transport: notice.transport,
@@ -76,6 +76,17 @@ pub trait ChatTransport: Send + Sync {
             last_received_at: None,
         };
         self.send(&message).await.map(drop)
+    }
+
+    /// Whether [`Self::send`] sends the speech of a message. Without it none is made for the transport (Z-40).
+    fn takes_speech(&self) -> bool {
+        false
+    }
+
+    /// After how long the network takes typing for over; the sign is shown again before. `None` where it lasts until its
+    /// end is shown.
+    fn typing_lasts(&self) -> Option<Duration> {
+        None
     }
 
     /// Whether [`Self::show`] does something for this kind of sign.
@@ -144,6 +155,8 @@ struct TransportKind {
     limits: NetworkLimits,
     /// Whether it can send templates.
     has_templates: bool,
+    /// Whether questions can be decided on the network.
+    takes_decisions: bool,
     /// What is wrong with its own settings, when the agent is loaded.
     check: fn(&Value) -> Result<(), String>,
     open: OpenNetwork,
@@ -206,6 +219,20 @@ fn check(settings: &Value) -> Result<(), String> {
     (kind.check)(&own)
 }
 
+/// What is known of a transport that is to give notices; `Err` if it cannot give any.
+pub(crate) fn notice_place(name: &str, settings: &Value) -> Result<NoticePlace, String> {
+    let (common, _) = CommonSettings::split(settings)?;
+    let takes_decisions = match name {
+        WEB_TRANSPORT => return Err("the web chat gives no notices".to_owned()),
+        LoopbackTransport::NAME => false,
+        _ => kind_of(settings)?.takes_decisions,
+    };
+    Ok(NoticePlace {
+        owner: common.owner(),
+        takes_decisions,
+    })
+}
+
 fn check_loopback(settings: &Value) -> Result<(), String> {
     let given = settings.as_object().into_iter().flatten();
     let unknown = given.map(|(key, _)| key.as_str());
@@ -233,42 +260,23 @@ pub(crate) fn open(
 }
 
 /// A notice in words, with what to do.
-fn notice_text(notice: &EscalationNotice<'_>) -> String {
-    let EscalationNotice {
-        escalation,
-        user,
-        link,
-        ..
-    } = notice;
-    let action = requested_action(escalation);
-    let mut text = format!(
-        "{user} {action}: {}\nPriority: {}",
-        escalation.reason,
-        escalation.priority.as_str()
-    );
-    if let Some(deadline) = escalation.deadline {
-        text.push_str(&format!("\nUntil: {}", deadline.rfc3339()));
+fn notice_text(notice: &QuestionNotice<'_>) -> String {
+    let question = notice.question;
+    let mut text = format!("{}: {}", question.headline, question.about);
+    for (name, value) in facts(question) {
+        text.push_str(&format!("\n{name}: {value}"));
     }
-    if let Some(link) = link {
+    if let Some(link) = notice.link {
         text.push_str(&format!("\nLook at it: {link}"));
     }
-    let next = match escalation.is_takeover() {
-        true => format!("\nTake over with /takeover {user}, or in the console."),
-        false => format!(
-            "\nDecide with /resolve {} approve or reject, or in the inbox.",
-            escalation.id
-        ),
-    };
-    text.push_str(&next);
+    text.push_str(&format!("\n{}", question.next));
     text
 }
 
-/// What whoever asks wants.
-fn requested_action(escalation: &EscalationRecord) -> &'static str {
-    match escalation.is_takeover() {
-        true => "wants to talk to a person",
-        false => "needs a decision",
-    }
+/// What else somebody has to know, with the deadline.
+fn facts(question: &NoticeContent) -> impl Iterator<Item = (&'static str, String)> {
+    let until = question.deadline.map(|deadline| ("Until", deadline.rfc3339()));
+    question.facts.iter().cloned().chain(until)
 }
 
 /// The web chat (Z-41). Visitors read their texts from the session's log, so a text that is in the log has arrived.
@@ -276,6 +284,10 @@ pub struct WebChatTransport;
 
 #[async_trait]
 impl ChatTransport for WebChatTransport {
+    fn takes_speech(&self) -> bool {
+        true
+    }
+
     async fn send(&self, _: &OutgoingMessage<'_>) -> Result<Option<String>, SendError> {
         Ok(None)
     }

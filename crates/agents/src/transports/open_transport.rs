@@ -8,7 +8,7 @@ use super::{ChatTransport, NetworkLimits};
 use std::sync::Arc;
 use tandem_record::{EffectId, Timestamp};
 use tandem_runtime::Clock;
-use tandem_runtime::conversation::{EscalationNotice, OutgoingMessage, SendError, TakenMessage};
+use tandem_runtime::conversation::{OutgoingMessage, QuestionNotice, SendError, TakenMessage};
 
 pub(crate) struct OpenTransport {
     pub(crate) network: Arc<dyn ChatTransport>,
@@ -95,7 +95,7 @@ impl OpenTransport {
         })
     }
 
-    pub(crate) async fn notify(&self, notice: &EscalationNotice<'_>) -> Result<(), SendError> {
+    pub(crate) async fn notify(&self, notice: &QuestionNotice<'_>) -> Result<(), SendError> {
         self.check_repetition(notice.may_be_repeated)?;
         self.take_turn(notice.to)?;
         self.network.notify(notice).await

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tandem_access::is_secret;
 use tandem_record::{Owner, Timestamp};
 use tandem_runtime::conversation::{
@@ -29,11 +30,14 @@ pub(super) const KIND: TransportKind = TransportKind {
         rate: Some(Rate::new(30, 1_000)),
         rate_per_address: Some(Rate::new(3, 3_000)),
     },
+    takes_decisions: false,
     has_templates: false,
     check,
     open,
 };
 
+/// How long the network shows typing.
+const TYPING_LASTS: Duration = Duration::from_secs(5);
 const API: &str = "https://api.telegram.org";
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 /// The network takes up to 256; fewer keep nobody out.
@@ -132,11 +136,18 @@ impl ChatTransport for Telegram {
     }
 
     fn offers(&self, sign: &LifeSign) -> bool {
-        self.typing && matches!(sign.kind, LifeSignKind::Typing { active: true })
+        self.typing && matches!(sign.kind, LifeSignKind::Typing { .. })
     }
 
-    /// The network ends it after five seconds, or with the next message.
+    fn typing_lasts(&self) -> Option<Duration> {
+        Some(TYPING_LASTS)
+    }
+
+    /// The network ends it after some time, or with the next message; nothing can be said to end it.
     async fn show(&self, sign: &LifeSign) {
+        if sign.kind == (LifeSignKind::Typing { active: false }) {
+            return;
+        }
         let body = json!({"chat_id": sign.to, "action": "typing"});
         let path = self.path("sendChatAction");
         self.api.post_sign(&path, &[], &body).await;

@@ -25,6 +25,7 @@ use tandem_runtime::conversation::{
 pub(super) const KIND: TransportKind = TransportKind {
     name: "webhook",
     limits: NetworkLimits::NONE,
+    takes_decisions: false,
     has_templates: true,
     check,
     open,
@@ -135,6 +136,10 @@ impl WebhookTransport {
 
 #[async_trait]
 impl ChatTransport for WebhookTransport {
+    fn takes_speech(&self) -> bool {
+        true
+    }
+
     async fn send(&self, message: &OutgoingMessage<'_>) -> Result<Option<String>, SendError> {
         let mut body = json!({
             "type": "message",

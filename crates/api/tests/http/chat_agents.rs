@@ -38,6 +38,8 @@ pub(crate) struct Switches {
     pub(crate) answers: Notify,
     /// The file of `open` says no more that it is on the web.
     pub(crate) is_closed: AtomicBool,
+    /// No agent has a good version.
+    pub(crate) has_no_good_version: AtomicBool,
     /// The code of flows does something else when it is run again.
     pub(crate) is_nondeterministic: AtomicBool,
     /// What becomes of circuits during the next model call.
@@ -125,6 +127,9 @@ impl ChatAgents {
             "hitl": {"humanKeyword": "human",
                 "escalationDefaults": {"queue": "front", "claimStopsTimeout": true}},
         }));
+        let silent = with(json!({
+            "adminAuth": {"tokens": people.clone(), "roles": rights.clone()},
+        }));
         let desk = |address: &str, actor: &str, role: &str| json!({"transport": "loopback", "address": address, "actorId": actor, "role": role});
         let chat = [desk("desk", "ana", "boss"), desk("guest", "eva", "guest")];
         let finance =
@@ -156,6 +161,7 @@ impl ChatAgents {
             ("planned", spec("planned", planned)),
             ("relayed", spec("relayed", relayed)),
             ("staffed", spec("staffed", staffed)),
+            ("silent", spec("silent", silent)),
             ("narrow", spec("narrow", narrow)),
             ("open", spec("open", open)),
             ("strict", spec("strict", strict)),
@@ -253,6 +259,9 @@ impl FlowProgram for ListedEffects {
 #[async_trait]
 impl AgentHost for ChatAgents {
     fn agent(&self, agent: &AgentId) -> Option<Arc<AgentSpec>> {
+        if self.switches.has_no_good_version.load(Ordering::Relaxed) {
+            return None;
+        }
         let id = match self.switches.is_closed.load(Ordering::Relaxed) {
             true => "closed",
             false => agent.as_str(),

@@ -458,6 +458,30 @@ async fn post(server: &TestServer, cookie: &str, path: &str, form: &[(&str, &str
 }
 
 /// Z-88 (half: from the console), Z-92 (half: from the console), Z-93 (half: from the console)
+/// Z-237 (half: refused while a flow is active too, and when the agent has no good version)
+#[tokio::test]
+async fn handback_to_an_agent_that_could_not_answer_is_refused() {
+    let switches: Arc<Switches> = Arc::default();
+    let server = server_with(switches.clone()).await;
+    let silent = session_of(&server, "silent", "ada").await;
+    send(&server, "silent", "ada", "book").await;
+    let shown = server.get(&format!("{BASE}/sessions/{silent}")).await;
+    assert_eq!(shown.ok(200)["flow"]["flowId"], "book", "a flow is active");
+    take_over(&server, &silent, ANA).await.ok(200);
+    let refused = hand_back(&server, &silent, ANA).await.ok(409);
+    assert_eq!(refused["error"], "agent_unavailable");
+    assert_eq!(mode(&server, &silent).await, "live_takeover");
+
+    let staffed = session_of(&server, "staffed", "ada").await;
+    take_over(&server, &staffed, ANA).await.ok(200);
+    switches.has_no_good_version.store(true, Ordering::Relaxed);
+    let refused = hand_back(&server, &staffed, ANA).await.ok(409);
+    assert_eq!(refused["error"], "agent_unavailable");
+    switches.has_no_good_version.store(false, Ordering::Relaxed);
+    assert_eq!(mode(&server, &staffed).await, "live_takeover");
+    hand_back(&server, &staffed, ANA).await.ok(200);
+}
+
 #[tokio::test]
 async fn console_takes_over_writes_and_hands_back() {
     let server = server().await;

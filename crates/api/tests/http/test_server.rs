@@ -195,6 +195,7 @@ impl TestServer {
             codes: codes.clone(),
             sessions: sessions.clone(),
             groups: Default::default(),
+            network_people: Vec::new(),
             links: signer(),
             audit_signer: audit_signer.clone(),
             host_id: "tandem".to_owned(),

@@ -34,6 +34,16 @@ enum Asker {
     Session(SessionId),
 }
 
+impl ConversationQuestion {
+    /// A question that a session asks without a flow.
+    pub(super) fn of_session(interrupt: InterruptId, session: SessionId) -> Self {
+        Self {
+            interrupt,
+            asked_by: Asker::Session(session),
+        }
+    }
+}
+
 impl App {
     /// The question of a conversation that an answer is for; `None` when it belongs to a workflow run.
     pub async fn conversation_question(

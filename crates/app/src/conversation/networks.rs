@@ -1,25 +1,19 @@
-//! What networks deliver to the transports of agents: messages, and decisions about escalations. The transport has
-//! verified that it comes from the network; what whoever is named there may do is decided here.
+//! What networks deliver to the transports of agents: messages, and decisions about questions. The transport has
+//! verified that it comes from the network; what whoever is named there may do is decided in `network_decisions.rs`.
 
-use super::escalations::EscalationFound;
 use super::inbound::{DeliveredMessage, DeliveryStatus, InboundSource, NewInbound};
-use super::manage::{ResolveEscalation, ResolveTarget};
-use super::rights::AdminCall;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tandem_access::{Identity, Scope};
-use tandem_record::conversation::{ClosedEscalation, EscalationStatus, SessionView};
+use tandem_record::conversation::SessionView;
 use tandem_record::{AgentId, Owner, Principal};
 use tandem_runtime::Fault;
 use tandem_runtime::conversation::{
-    ChatSignal, NetworkDecision, OVERLOADED, SessionRefusal, ShownDecision, TransportMessage,
-    TransportRefusal, TransportRequest,
+    OVERLOADED, TransportMessage, TransportRefusal, TransportRequest,
 };
-
-const NOT_ALLOWED: &str = "You may not decide this.";
 
 /// What became of a delivery.
 pub struct NetworkAnswer {
@@ -115,51 +109,6 @@ impl App {
             .and_then(|conversations| conversations.agents().transport_state(agent, transport));
         state.ok_or(AppError::NotFound(ResourceKind::Transport))
     }
-
-    /// Takes a decision by the rights of whoever made it, and shows on the network what became of it. The denial of
-    /// somebody unknown is recorded like every other.
-    async fn decide_from_network(
-        &self,
-        (agent, transport, owner): (&AgentId, &str, &Owner),
-        decision: &NetworkDecision,
-        show_session: fn(&SessionView) -> Value,
-    ) -> Result<(), AppError> {
-        let caller = identity_of(agent, transport, owner);
-        let call = AdminCall {
-            caller: &caller,
-            headers: BTreeMap::new(),
-            show_session,
-            chat: Some(ChatSignal {
-                transport,
-                address: &decision.by,
-            }),
-        };
-        let found = self.escalation_of(&caller, &decision.escalation_id).await?;
-        let (text, is_final) = match found.filter(|found| found.agent == *agent) {
-            None => ("There is no such question.".to_owned(), true),
-            Some(_) => {
-                let given = ResolveEscalation {
-                    approved: decision.approved,
-                    message: None,
-                    action_data: None,
-                    resolved_by: None,
-                };
-                let target = ResolveTarget::Escalation(decision.escalation_id.clone());
-                outcome_text(self.take_decision(&call, target, given).await)?
-            }
-        };
-        let shown = ShownDecision {
-            notice: decision.notice.clone(),
-            by: decision.by.clone(),
-            text,
-            is_final,
-        };
-        if let Some(conversations) = self.runtime().conversations() {
-            let agents = conversations.agents();
-            agents.show_decision(agent, transport, shown);
-        }
-        Ok(())
-    }
 }
 
 /// The transport as a caller: it reaches the conversations it belongs to, and has no rights of an admin.
@@ -193,50 +142,6 @@ fn refused(refusal: TransportRefusal) -> AppError {
 /// Whether the same message would be refused again.
 fn is_final(error: &AppError) -> bool {
     matches!(error, AppError::Invalid(_))
-}
-
-/// What is shown of a decision, and whether the question is closed. A fault is none: the network is told to try again.
-fn outcome_text(decided: Result<EscalationFound, AppError>) -> Result<(String, bool), AppError> {
-    Ok(match decided {
-        Ok(found) => {
-            let record = found.record;
-            match (&record.resolution, record.status) {
-                (Some(done), _) => {
-                    let outcome = if done.approved {
-                        "Approved"
-                    } else {
-                        "Rejected"
-                    };
-                    (format!("{outcome} by {}.", done.resolved_by), true)
-                }
-                (None, EscalationStatus::Open) => {
-                    let given = record.votes.len();
-                    let needed = record.required_approvals;
-                    (format!("{given} of {needed} approvals."), false)
-                }
-                (None, status) => (format!("The question is {}.", status.as_str()), true),
-            }
-        }
-        Err(AppError::AdminDenied(_)) => (NOT_ALLOWED.to_owned(), false),
-        Err(AppError::SessionRefused(SessionRefusal::NotAnApprover)) => {
-            (NOT_ALLOWED.to_owned(), false)
-        }
-        Err(AppError::SessionRefused(SessionRefusal::AlreadyResolved(closed))) => {
-            (closed_text(&closed), true)
-        }
-        Err(AppError::SessionRefused(SessionRefusal::Ended)) => {
-            ("The conversation has ended.".to_owned(), true)
-        }
-        Err(error) if error.is_fault() => return Err(error),
-        Err(error) => (format!("Not decided: {error}."), false),
-    })
-}
-
-fn closed_text(closed: &ClosedEscalation) -> String {
-    match &closed.decided_by {
-        Some(by) => format!("Already {} by {by}.", closed.outcome),
-        None => format!("The question is {}.", closed.outcome),
-    }
 }
 
 fn from_network(agent: &AgentId, message: TransportMessage) -> NewInbound {

@@ -124,6 +124,10 @@ impl App {
             return Err(AppError::invalid("/note", message));
         }
         let current = self.find_session(call.caller, &session).await?;
+        // Its rules are gone with it: nobody could be authorized, and nobody would answer the user (Z-237).
+        if self.agent_spec(&current.start().agent_id).is_none() {
+            return Err(AppError::SessionRefused(SessionRefusal::AgentUnavailable));
+        }
         let open = current.takeover_escalation();
         let escalation = open.map(|escalation| escalation.id.clone());
         let request = AdminRequest::HandBack { note };

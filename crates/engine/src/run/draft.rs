@@ -9,7 +9,7 @@ use crate::run::calls::ModelAnswers;
 use crate::run::children::{ChildrenDraft, TreePlaces};
 use crate::run::lifecycle::{Limits, UsageDraft, charge_event, charge_state_copy};
 use crate::run::memory::{Memory, MemoryDraft};
-use crate::run::questions::QuestionsDraft;
+use crate::run::questions::{NoticeRule, QuestionsDraft};
 use crate::run::refusal::{Need, Undecided};
 use crate::run::replay::ReplayDraft;
 use crate::run::required_work::RequiredWork;
@@ -30,6 +30,8 @@ pub struct Context<'a> {
     pub now: Timestamp,
     pub limits: &'a Limits,
     pub agents: &'a AgentPolicy,
+    /// Who is told of questions of runs.
+    pub notices: &'a [NoticeRule],
     /// This host provides the types and hooks for conformance tests.
     pub conformance: bool,
     pub definitions: &'a dyn Definitions,
@@ -91,7 +93,7 @@ impl<'a> DecisionDraft<'a> {
             needs: None,
             events: Vec::new(),
             one_shots: Vec::new(),
-            required_before: RequiredWork::of(run, cx.limits),
+            required_before: RequiredWork::of(run, cx.limits, cx.notices),
             surfaced_before: run.surfaced_questions(),
             scheduling: SchedulingDraft::default(),
             children: ChildrenDraft::default(),
@@ -168,7 +170,7 @@ impl<'a> DecisionDraft<'a> {
         self.mirror_to_parent();
         let surfaced = std::mem::take(&mut self.surfaced_before);
         self.mirror_to_session(&surfaced);
-        let after = RequiredWork::of(&self.run, self.cx.limits);
+        let after = RequiredWork::of(&self.run, self.cx.limits, self.cx.notices);
         let change = self.required_before.change_to(after);
         let mut effects = change.effects;
         effects.extend(self.one_shots);

@@ -6,7 +6,7 @@ use crate::machine::{TimerRequest, timer_changes};
 use crate::model::CALL_TIMEOUT_MS;
 use crate::node::{DecisionSource, Kind};
 use crate::run::lifecycle::{Limits, Phase};
-use crate::run::questions::required_announcements;
+use crate::run::questions::{NoticeRule, required_announcements, required_notices};
 use crate::run::state::Run;
 use std::collections::BTreeMap;
 use tandem_record::{Effect, EffectId, EffectKind, NodeStatus, TimerKey, Timestamp, Work};
@@ -162,6 +162,7 @@ pub(super) struct RequiredWork {
     timers: BTreeMap<TimerKey, Timestamp>,
     effects: BTreeMap<EffectId, Effect>,
     announcements: Vec<Effect>,
+    notices: BTreeMap<EffectId, Effect>,
 }
 
 /// How the required work changes from one state to a later one.
@@ -169,38 +170,46 @@ pub(super) struct RequiredWorkChange {
     pub(super) timers: Vec<TimerRequest<TimerKey>>,
     /// New or changed effects of nodes.
     pub(super) effects: Vec<Effect>,
+    /// New announcements and notices.
     pub(super) announcements: Vec<Effect>,
-    /// Effects and announcements that are no longer required.
+    /// Effects, announcements and notices that are no longer required.
     pub(super) dropped: Vec<EffectId>,
 }
 
 impl RequiredWork {
-    pub(super) fn of(run: &Run, limits: &Limits) -> Self {
+    pub(super) fn of(run: &Run, limits: &Limits, notices: &[NoticeRule]) -> Self {
         Self {
             timers: required_timers(run, limits),
             effects: required_effects(run),
             announcements: required_announcements(run),
+            notices: required_notices(run, notices),
         }
     }
 
     pub(super) fn change_to(&self, after: Self) -> RequiredWorkChange {
+        let untold = self.notices.keys();
+        let untold = untold.filter(|id| !after.notices.contains_key(*id));
         let answered = self.announcements.iter();
         let answered = answered.filter(|effect| !after.announcements.contains(effect));
         let gone = self.effects.keys();
         let dropped = gone
             .filter(|id| !after.effects.contains_key(*id))
             .chain(answered.map(|effect| &effect.id))
+            .chain(untold)
             .cloned()
             .collect();
         let timers = timer_changes(&self.timers, &after.timers);
         let effects = after.effects.into_iter();
         let effects = effects.filter(|(id, effect)| self.effects.get(id) != Some(effect));
         let announcements = after.announcements.into_iter();
+        let notices = after.notices.into_iter();
+        let notices = notices.filter(|(id, _)| !self.notices.contains_key(id));
         RequiredWorkChange {
             timers,
             effects: effects.map(|(_, effect)| effect).collect(),
             announcements: announcements
                 .filter(|effect| !self.announcements.contains(effect))
+                .chain(notices.map(|(_, effect)| effect))
                 .collect(),
             dropped,
         }

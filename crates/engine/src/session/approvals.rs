@@ -43,7 +43,7 @@ impl ChatSession {
     }
 
     /// The call that waits for this escalation.
-    pub(super) fn approval_of(&self, id: &EscalationId) -> Option<&ApprovalRequest> {
+    pub fn approval_of(&self, id: &EscalationId) -> Option<&ApprovalRequest> {
         let request = &self.approval.as_ref()?.request;
         match &request.asked {
             ApprovalAsked::Admin { escalation_id } if escalation_id == id => Some(request),

@@ -121,11 +121,12 @@ impl Draft<'_> {
         Ok(SessionReply::Accepted { turn })
     }
 
-    /// How the acting person ends the takeover. Refused where nobody would answer the user then.
+    /// How the acting person ends the takeover. Refused where the agent could not answer the user then, also while a flow
+    /// is active: nothing would speak after it (Z-237).
     pub(super) fn handback(&self, note: Option<String>) -> Result<TakeoverEnding, SessionRefusal> {
         let takeover = self.session.takeover.as_ref();
         let takeover = takeover.ok_or(SessionRefusal::NoTakeover)?;
-        if self.cx.agent.model.is_none() && self.session.flow.is_none() {
+        if self.cx.agent.model.is_none() {
             return Err(SessionRefusal::AgentUnavailable);
         }
         Ok(TakeoverEnding {

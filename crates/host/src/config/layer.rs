@@ -1,8 +1,8 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
 use super::{
-    ConnectionsLayer, Hidden, LimitsLayer, LogFormat, ModelLayer, OtelLayer, RetentionLayer,
-    ToolServerLayer,
+    ConnectionsLayer, Hidden, LimitsLayer, LogFormat, ModelLayer, NoticeLayer, OtelLayer, PersonLayer,
+    RetentionLayer, ToolServerLayer,
 };
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;
@@ -31,6 +31,10 @@ pub(crate) struct Layer {
     pub(crate) limits: Option<LimitsLayer>,
     /// Approver groups of every tenant, by name.
     pub(crate) groups: Option<BTreeMap<String, Vec<String>>>,
+    /// Who is told of questions of runs.
+    pub(crate) notices: Option<Vec<NoticeLayer>>,
+    /// Who decides them on a network.
+    pub(crate) notice_people: Option<Vec<PersonLayer>>,
     /// Models that nodes may call, by name.
     pub(crate) models: Option<BTreeMap<String, ModelLayer>>,
     /// Tool servers nodes may call, by name.
@@ -127,6 +131,8 @@ impl Layer {
                 (above, below) => above.or(below),
             },
             groups: self.groups.or(below.groups),
+            notices: self.notices.or(below.notices),
+            notice_people: self.notice_people.or(below.notice_people),
             models: self.models.or(below.models),
             mcp_servers: self.mcp_servers.or(below.mcp_servers),
             confidence_floor: self.confidence_floor.or(below.confidence_floor),
@@ -169,6 +175,8 @@ impl Layer {
             calls: None,
             limits: None,
             groups: None,
+            notices: None,
+            notice_people: None,
             models: None,
             mcp_servers: None,
             // Operator policy: set by the environment or the file, not on the command line.

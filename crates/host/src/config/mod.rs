@@ -12,6 +12,7 @@ mod layer;
 mod limits;
 mod listen;
 mod models;
+mod notices;
 mod otel;
 mod retention;
 mod tools;
@@ -26,6 +27,7 @@ pub(crate) use layer::Layer;
 pub(crate) use limits::LimitsLayer;
 pub(crate) use listen::parse_listen;
 pub(crate) use models::{Model, ModelEndpoint, ModelLayer};
+pub(crate) use notices::{Notice, NoticeLayer, PersonLayer};
 pub(crate) use otel::{Otel, OtelLayer, OtelProtocol};
 pub(crate) use retention::RetentionLayer;
 pub(crate) use tools::{ToolServer, ToolServerLayer};
@@ -37,6 +39,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tandem_access::Member;
+use tandem_app::conversation::NetworkPerson;
 use tandem_runtime::{AgentPolicy, Limits, Retention};
 use url::Url;
 
@@ -80,6 +83,10 @@ pub(crate) struct Settings {
     /// Limits on concurrent outbound calls.
     pub(crate) calls: Calls,
     pub(crate) groups: BTreeMap<String, Vec<String>>,
+    /// Addresses that are told of questions of runs.
+    pub(crate) notices: Vec<Notice>,
+    /// Who decides them on a network.
+    pub(crate) notice_people: Vec<NetworkPerson>,
     /// Models that nodes may call, by name.
     pub(crate) models: BTreeMap<String, Model>,
     /// Tool servers nodes may call, by name.
@@ -157,6 +164,7 @@ pub(crate) fn resolve(
     let is_on = |switch: Option<Switch>, default| switch.map_or(default, Switch::is_on);
     let secrets = layer.secrets.unwrap_or_default();
     let limits = layer.limits.unwrap_or_default();
+    let notices = notices::notices(layer.notices.unwrap_or_default())?;
     Ok(Settings {
         agent_policy: agent_policy.with_agents_supported(is_on(layer.multi_agent, true)),
         conformance: is_on(layer.conformance, test_seams),
@@ -189,6 +197,8 @@ pub(crate) fn resolve(
             ..limits.limits()?
         },
         groups: groups(layer.groups.unwrap_or_default())?,
+        notice_people: notices::people(layer.notice_people.unwrap_or_default(), &notices)?,
+        notices,
         connections: layer.connections.unwrap_or_default(),
         print_login_link: layer.print_login_link.unwrap_or(false),
         calls: calls::calls(layer.calls.unwrap_or_default())?,

@@ -49,6 +49,7 @@ async fn api(
         codes: Arc::clone(&opened.codes),
         sessions: Arc::clone(&sessions),
         groups: Groups::from_names(&settings.groups),
+        network_people: opened.settings.notice_people.clone(),
         links: links::signer(&**opened.runtime.store()).await?,
         audit_signer: Arc::clone(&opened.audit_signer),
         host_id: opened.host_id.clone(),

@@ -17,6 +17,7 @@ mod links;
 mod logging;
 mod maintenance;
 mod models;
+mod notices;
 mod open;
 pub(crate) mod packs;
 mod running;

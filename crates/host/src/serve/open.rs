@@ -6,6 +6,7 @@ use super::connections::raise_descriptor_limit;
 use super::extensions::Extensions;
 use super::host_id;
 use super::models::{models, providers};
+use super::notices;
 use super::packs;
 use super::tools::{mcp_servers, tool_servers};
 use super::webhook_sender::HttpWebhookSender;
@@ -82,7 +83,10 @@ impl ServerContext {
         .await?;
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let agents = agents::load(&settings, agents, store.clone(), Arc::clone(&clock)).await?;
+        let conversations = agents.as_ref().map(|agents| &agents.conversations);
+        let agent_host = conversations.map(|conversations| &**conversations.agents());
         let config = RuntimeConfig {
+            notices: notices::rules(&settings, agent_host)?,
             conversations: agents.as_ref().map(|agents| agents.conversations.clone()),
             webhook_sender: Some(Arc::new(webhook_sender)),
             clock,

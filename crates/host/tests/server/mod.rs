@@ -45,6 +45,14 @@ pub(crate) fn free_port() -> u16 {
     probe.local_addr().unwrap().port()
 }
 
+fn home_with_agent(id: &str, file: &str, content: &str) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("agents").join(id);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(file), content).unwrap();
+    home
+}
+
 impl Server {
     /// Serves `hello` and the given documents.
     pub(crate) fn with_workflows(documents: &[(&str, &str)]) -> Self {
@@ -148,16 +156,32 @@ impl Server {
         Self::serving_agent(id, "agent.json", content, env)
     }
 
+    /// The same with a settings file and workflows.
+    pub(crate) fn with_agent_and_settings(
+        (id, content): (&str, &str),
+        settings: &str,
+        documents: &[(&str, &str)],
+        secrets: &[(&'static str, &str)],
+    ) -> Self {
+        let home = home_with_agent(id, "agent.json", content);
+        std::fs::write(home.path().join("tandem.toml"), settings).unwrap();
+        let secrets = secrets
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        let mut env: Vec<(&'static str, String)> = secrets.collect();
+        env.push(("TANDEM_TEST_SEAMS", "true".to_owned()));
+        env.push(("TANDEM_API_KEY", KEY.to_owned()));
+        env.push(("TANDEM_AGENTS", "agents".to_owned()));
+        Self::serving_in(home, documents, env)
+    }
+
     fn serving_agent(
         id: &str,
         file: &str,
         content: &str,
         mut env: Vec<(&'static str, String)>,
     ) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("agents").join(id);
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(file), content).unwrap();
+        let home = home_with_agent(id, file, content);
         env.push(("TANDEM_API_KEY", KEY.to_owned()));
         env.push(("TANDEM_AGENTS", "agents".to_owned()));
         Self::serving_in(home, &[], env)

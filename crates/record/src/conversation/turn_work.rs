@@ -34,7 +34,7 @@ pub enum SessionWork {
         args: Value,
     },
     Send(SendRequest),
-    /// Tell people outside of an escalation.
+    /// Tell people outside of an escalation, or of a text that waits for an approval.
     Notify(NoticeRequest),
     /// Make text of what is said in a message.
     Transcribe {
@@ -263,15 +263,26 @@ pub struct SendRequest {
     pub sent_parts: Vec<Option<String>>,
 }
 
-/// A notice of an escalation to somebody outside. What it says is read from the session when it is sent.
+/// A notice of a question to somebody outside. What it says is read from the session when it is sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoticeRequest {
     pub transport: String,
     pub to: String,
-    pub escalation_id: EscalationId,
+    #[serde(flatten)]
+    pub about: NoticeSubject,
     /// Attempts that failed.
     #[serde(default, skip_serializing_if = "crate::is_zero_u32")]
     pub attempts: u32,
+}
+
+/// What a notice is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum NoticeSubject {
+    #[serde(rename = "escalation_id")]
+    Escalation(EscalationId),
+    /// A text that waits for an approval.
+    #[serde(rename = "draft_id")]
+    Draft(InterruptId),
 }
 
 /// How a piece of work ended.

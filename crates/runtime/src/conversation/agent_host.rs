@@ -6,7 +6,7 @@
 
 use super::media::MediaContent;
 use super::network::{
-    EscalationNotice, LifeSign, ShownDecision, TransportDelivery, TransportRefusal,
+    LifeSign, QuestionNotice, ShownDecision, TransportDelivery, TransportRefusal,
     TransportRequest,
 };
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use tandem_record::conversation::{
     ProviderCircuitChange,
 };
 use tandem_record::{
-    AgentId, EffectId, Object, Recorded, SessionId, TenantId, Timestamp, TraceContext,
+    AgentId, EffectId, Object, Owner, Recorded, SessionId, TenantId, Timestamp, TraceContext,
 };
 use tokio::sync::watch;
 
@@ -98,6 +98,11 @@ pub trait AgentHost: Send + Sync {
         vec![text.to_owned()]
     }
 
+    /// Whether a transport sends the speech of a text. For others none is made.
+    fn takes_speech(&self, _agent: &AgentId, _transport: &str) -> bool {
+        true
+    }
+
     /// Hands a message to its transport.
     async fn send(
         &self,
@@ -105,16 +110,22 @@ pub trait AgentHost: Send + Sync {
         context: &CallContext,
     ) -> Result<TakenMessage, SendError>;
 
-    /// Tells somebody outside of an escalation.
+    /// Tells somebody outside of a question, by a transport of an agent.
     async fn notify(
         &self,
-        notice: &EscalationNotice<'_>,
-        _context: &CallContext,
+        _agent: &AgentId,
+        notice: &QuestionNotice<'_>,
+        _now: Timestamp,
     ) -> Result<(), SendError> {
         let transport = notice.transport;
         Err(SendError::permanent(format!(
             "the transport {transport:?} gives no notices"
         )))
+    }
+
+    /// What a rule of the host about notices needs to know of a transport; `Err` says why it can give none.
+    fn notice_place(&self, agent: &AgentId, transport: &str) -> Result<NoticePlace, String> {
+        Err(format!("the agent {agent} has no transport {transport:?}"))
     }
 
     /// Shows on a network what became of a decision that was made there. Returns at once; nobody learns of a failure.
@@ -146,6 +157,15 @@ pub trait AgentHost: Send + Sync {
         transport: &str,
         request: &TransportRequest<'_>,
     ) -> Result<TransportDelivery, TransportRefusal>;
+}
+
+/// A transport that gives notices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticePlace {
+    /// Whose conversations it has.
+    pub owner: Owner,
+    /// Questions can be decided on the network.
+    pub takes_decisions: bool,
 }
 
 /// A message on its way to a transport.

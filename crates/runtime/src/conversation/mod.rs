@@ -22,12 +22,14 @@ mod fork_flow_run;
 mod media;
 mod metrics;
 mod network;
+mod notice_content;
 mod programs;
 mod read_session;
 mod rebuild_session;
 mod receive;
 mod recorded_tools;
 mod redact_request;
+mod run_notices;
 mod schedule_driver;
 mod schedule_rows;
 mod schedule_work;
@@ -53,7 +55,7 @@ mod workflow_calls;
 mod workflow_flows;
 
 pub use agent_host::{
-    AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, OutgoingMessage,
+    AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, NoticePlace, OutgoingMessage,
     RebuildError, SendError, TakenMessage,
 };
 pub(crate) use agent_journal::AgentLogs;
@@ -63,10 +65,12 @@ pub use compared_answers::{AgentAnswer, ComparedAnswer, MAX_COMPARED};
 pub use media::{MAX_MEDIA_BYTES, MediaContent};
 pub use metrics::ConversationMetrics;
 pub use network::{
-    EscalationNotice, LifeSign, LifeSignKind, NetworkDecision, OwnAccountMessage, ShownDecision,
+    LifeSign, LifeSignKind, NetworkDecision, NoticeContent, NoticeDecision, NoticeQuestion,
+    OwnAccountMessage, QuestionNotice, ShownDecision,
     TransportDelivery, TransportMessage, TransportRefusal, TransportRequest,
 };
 pub use read_session::SessionEventPage;
+pub(crate) use run_notices::NoticeOutcome;
 pub use rebuild_session::{SessionComparison, SessionDifference};
 pub use receive::{MessageClaim, NewMessage, OVERLOADED, ReceivedMessage};
 pub(crate) use schedules::CONFIGURED_TENANT;

@@ -1,12 +1,12 @@
-//! What transports deliver to conversations, and what they show besides texts: signs of life, escalations.
+//! What transports deliver to conversations, and what they show besides texts: signs of life, questions.
 
 use super::session_machine::SessionMachine;
 use super::settings::SessionSettings;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tandem_engine::machine::Decision;
-use tandem_record::conversation::{EscalationRecord, SessionEventBody as Body, TurnTrigger};
-use tandem_record::{EffectId, EscalationId, MessageId, Owner, SessionId, Timestamp};
+use tandem_record::conversation::{SessionEventBody as Body, TurnTrigger};
+use tandem_record::{EffectId, InterruptId, MessageId, NodeId, Owner, RunId, Timestamp};
 
 /// A request that arrived at the route of a transport.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,9 @@ pub struct OwnAccountMessage {
 /// what they may do was not checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkDecision {
-    pub escalation_id: EscalationId,
+    pub question: InterruptId,
+    /// Of what they saw.
+    pub digest: Option<String>,
     /// Their address.
     pub by: String,
     pub approved: bool,
@@ -81,20 +83,54 @@ pub struct ShownDecision {
     pub is_final: bool,
 }
 
-/// An open escalation on its way to somebody outside.
+/// An open question on its way to somebody outside.
 #[derive(Debug, Clone, Copy)]
-pub struct EscalationNotice<'a> {
+pub struct QuestionNotice<'a> {
     pub transport: &'a str,
     pub to: &'a str,
-    pub escalation: &'a EscalationRecord,
-    pub session: &'a SessionId,
-    pub user: &'a str,
+    pub question: &'a NoticeContent,
     /// Where it can be looked at, if the host makes links.
     pub link: Option<&'a str>,
     /// The same at every attempt.
     pub key: &'a EffectId,
     /// An earlier attempt may have reached the network.
     pub may_be_repeated: bool,
+}
+
+/// What a notice says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoticeContent {
+    /// What is needed, in two words.
+    pub need: &'static str,
+    /// Who or what asks, and for what.
+    pub headline: String,
+    /// What it is about.
+    pub about: String,
+    /// What else somebody has to know: names and values.
+    pub facts: Vec<(&'static str, String)>,
+    /// What a button decides; `None` where there is nothing to accept or reject.
+    pub decided: Option<NoticeDecision>,
+    /// What a link shows; `None` while there is no question that it could show.
+    pub shown: Option<NoticeQuestion>,
+    pub deadline: Option<Timestamp>,
+    /// What to do, where there are no buttons.
+    pub next: String,
+}
+
+/// The question that a button decides, as it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeDecision {
+    pub question: InterruptId,
+    /// Of what was shown; `None` where that never changes.
+    pub digest: Option<String>,
+}
+
+/// A question as links name it. That of a session names the session as its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeQuestion {
+    pub run: RunId,
+    pub node: NodeId,
+    pub interrupt: InterruptId,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,16 +1,19 @@
-//! Tells people outside of an escalation, and records when nobody could be told.
+//! Tells people outside of an escalation or of a held text, and records when nobody could be told.
 
 use super::agent_host::{AgentHost, CallContext};
-use super::network::EscalationNotice;
+use super::network::QuestionNotice;
+use super::notice_content;
 use super::send_retry::may_try_again;
 use super::session_work::SessionOutcome;
 use crate::leases::LeasedEffect;
 use crate::runtime::Runtime;
 use tandem_engine::session::ChatSession;
-use tandem_record::conversation::{CodeError, NoticeRequest, SessionWork, WorkOutcome};
+use tandem_record::conversation::{
+    CodeError, NoticeRequest, NoticeSubject, SessionWork, WorkOutcome,
+};
 
 impl Runtime {
-    /// One attempt. Nobody is told of an escalation that was closed meanwhile.
+    /// One attempt. Nobody is told of a question that was closed meanwhile.
     pub(super) async fn notify(
         &self,
         session: &ChatSession,
@@ -19,20 +22,22 @@ impl Runtime {
         context: &CallContext,
         work: &LeasedEffect<SessionWork>,
     ) -> SessionOutcome {
-        let Some(escalation) = session.escalation_to_notify(&request.escalation_id) else {
+        let content = match &request.about {
+            NoticeSubject::Escalation(id) => notice_content::of_escalation(session, id),
+            NoticeSubject::Draft(id) => notice_content::of_draft(session, id),
+        };
+        let Some(content) = content else {
             return SessionOutcome::Done(WorkOutcome::Reported);
         };
-        let notice = EscalationNotice {
+        let notice = QuestionNotice {
             transport: &request.transport,
             to: &request.to,
-            escalation,
-            session: session.id(),
-            user: &session.start().user.external_user_id,
+            question: &content,
             link: None,
             key: &context.key,
             may_be_repeated: work.past.leases > 0,
         };
-        match agents.notify(&notice, context).await {
+        match agents.notify(&context.agent, &notice, context.now).await {
             Ok(()) => SessionOutcome::Done(WorkOutcome::Reported),
             Err(error) if may_try_again(&error, request.attempts) => {
                 SessionOutcome::SendAgain(error)

@@ -12,6 +12,9 @@ use tandem_record::conversation::{
 use tandem_record::{EffectId, MediaId};
 use tandem_store::Fault;
 
+/// Why a text that was to be spoken was sent as text.
+const NO_SPEECH: &str = "the transport takes no speech";
+
 impl Runtime {
     /// How long a text waited for its delivery (Z-232).
     #[expect(clippy::cast_precision_loss, reason = "an approximate age is enough")]
@@ -32,6 +35,9 @@ impl Runtime {
         may_be_repeated: bool,
     ) -> Result<SessionOutcome, Fault> {
         let spoken = match request.modality {
+            Modality::Voice if !agents.takes_speech(&context.agent, &request.transport) => {
+                Err(failed(NO_SPEECH.to_owned()))
+            }
             Modality::Voice => {
                 self.speech_of(agents, &request.text, session, context)
                     .await?

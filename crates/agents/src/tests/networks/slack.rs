@@ -4,10 +4,9 @@ use super::super::fixtures::*;
 use super::super::tools::server;
 use super::*;
 use serde_json::{Value, json};
-use tandem_record::conversation::{
-    EscalationMode, EscalationPriority, EscalationRecord, EscalationStatus,
+use tandem_runtime::conversation::{
+    NoticeContent, NoticeDecision, QuestionNotice, ShownDecision,
 };
-use tandem_runtime::conversation::{EscalationNotice, ShownDecision};
 
 fn slack(url: &str) -> Desk {
     network_desk(&format!(
@@ -168,31 +167,19 @@ async fn texts_are_sent_to_users_and_threads() {
     );
 }
 
-fn escalation() -> EscalationRecord {
-    EscalationRecord {
-        claimed_at: None,
-        stopped: None,
-        id: "esc-1".into(),
-        mode: EscalationMode::AsyncResolution,
-        reason: "Refund <b>50</b>".to_owned(),
-        priority: EscalationPriority::High,
-        metadata: None,
-        flow_id: None,
-        flow_run_id: None,
-        client_id: None,
-        status: EscalationStatus::Open,
-        detached: false,
-        created_at: NOW,
+fn question() -> NoticeContent {
+    NoticeContent {
+        need: "Decision needed",
+        headline: "u1 needs a decision".to_owned(),
+        about: "Refund <b>50</b>".to_owned(),
+        facts: vec![("Priority", "high".to_owned())],
+        decided: Some(NoticeDecision {
+            question: "esc-1".into(),
+            digest: Some("d1".to_owned()),
+        }),
+        shown: None,
         deadline: None,
-        resolution: None,
-        interrupt_id: None,
-        cancel_reason: None,
-        required_approvals: 1,
-        approvers: Vec::new(),
-        votes: Vec::new(),
-        context: None,
-        queue: None,
-        assignee: None,
+        next: "Decide in the inbox.".to_owned(),
     }
 }
 
@@ -207,20 +194,17 @@ async fn an_escalation_is_decided_with_a_button() {
     })
     .await;
     let desk = slack(&network.url);
-    let (escalation, key) = (escalation(), EffectId::from("n1"));
-    let session = "ses-1".into();
-    let notice = EscalationNotice {
+    let (question, key) = (question(), EffectId::from("n1"));
+    let notice = QuestionNotice {
         transport: NET,
         to: "C9",
-        escalation: &escalation,
-        session: &session,
-        user: "u1",
+        question: &question,
         link: None,
         key: &key,
         may_be_repeated: false,
     };
     desk.agents
-        .notify(&notice, &context())
+        .notify(&demo_id(), &notice, NOW)
         .await
         .expect("posted");
     let posted = network.requests.lock()[0].1.clone();
@@ -230,14 +214,12 @@ async fn an_escalation_is_decided_with_a_button() {
         .expect("a text");
     assert!(shown.contains("refund &lt;b&gt;50"), "{shown}");
     let buttons = posted["blocks"][1]["elements"].clone();
-    assert_eq!(
-        (&buttons[0]["value"], &buttons[1]["value"]),
-        (&json!("esc-1"), &json!("esc-1"))
-    );
+    assert_eq!(buttons[0]["value"], buttons[1]["value"]);
+    let value = buttons[0]["value"].clone();
 
-    let pressed = |action: &Value| {
+    let pressed = |action: &Value, value: &Value| {
         let payload = json!({
-            "type": "block_actions", "user": {"id": "U7"}, "actions": [{"action_id": action, "value": "esc-1"}],
+            "type": "block_actions", "user": {"id": "U7"}, "actions": [{"action_id": action, "value": value}],
             "container": {"channel_id": "C9", "message_ts": "18.1"},
             "message": {"blocks": posted["blocks"]},
         });
@@ -253,16 +235,19 @@ async fn an_escalation_is_decided_with_a_button() {
         delivery.decision
     };
     for (button, approved) in [(0, true), (1, false)] {
-        let decision = pressed(&buttons[button]["action_id"]).expect("a decision");
+        let decision = pressed(&buttons[button]["action_id"], &value).expect("a decision");
         assert_eq!(
-            (decision.escalation_id.as_str(), decision.by.as_str()),
+            (decision.question.as_str(), decision.by.as_str()),
             ("esc-1", "U7")
         );
+        assert_eq!(decision.digest.as_deref(), Some("d1"));
         assert_eq!(decision.approved, approved);
     }
-    assert_eq!(pressed(&json!("another")), None);
+    assert_eq!(pressed(&json!("another"), &value), None);
+    let old = pressed(&buttons[0]["action_id"], &json!("esc-1")).expect("of an earlier release");
+    assert_eq!((old.question.as_str(), old.digest), ("esc-1", None));
 
-    let notice = pressed(&buttons[0]["action_id"])
+    let notice = pressed(&buttons[0]["action_id"], &value)
         .expect("a decision")
         .notice;
     for (is_final, path, place) in [
@@ -289,6 +274,37 @@ async fn an_escalation_is_decided_with_a_button() {
         assert!(body[place].is_string(), "{body}");
         assert!(!body.to_string().contains("\"actions\""), "{body}");
     }
+}
+
+/// What cannot be accepted or rejected has no buttons; a long text is cut, and says so.
+#[tokio::test]
+async fn a_question_without_a_decision_is_told_with_a_link() {
+    let network = server(|_| Some((200, json!({"ok": true}).to_string()))).await;
+    let desk = slack(&network.url);
+    let key = EffectId::from("n1");
+    let question = NoticeContent {
+        about: "&".repeat(2_000),
+        decided: None,
+        next: "Answer in the inbox.".to_owned(),
+        ..question()
+    };
+    let notice = QuestionNotice {
+        transport: NET,
+        to: "C9",
+        question: &question,
+        link: Some("https://desk.example/v1/interrupts/t"),
+        key: &key,
+        may_be_repeated: false,
+    };
+    let told = desk.agents.notify(&demo_id(), &notice, NOW);
+    told.await.expect("posted");
+    let posted = network.requests.lock()[0].1.clone();
+    let blocks = posted["blocks"].as_array().expect("blocks");
+    assert_eq!(blocks.len(), 1, "{posted}");
+    let text = blocks[0]["text"]["text"].as_str().expect("a text");
+    assert!(text.len() < 3_000 && text.contains("(shortened)"), "{text}");
+    assert!(text.contains("<https://desk.example/v1/interrupts/t|look at it>"), "{text}");
+    assert!(text.ends_with("answer in the inbox."), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Slack: direct messages and mentions in, texts out, and escalations that are decided with buttons.
+//! Slack: direct messages and mentions in, texts out, and questions that are decided with buttons.
 //!
 //! The network signs the bytes and the time of each request. Events and decisions arrive at one route. An address is
 //! a user (`U1`), whom the bot writes to directly, or a user in a thread of a channel (`U1@C1:1712.0001`). A notice
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tandem_access::is_hmac_of;
 use tandem_record::{EffectId, Owner, Timestamp};
 use tandem_runtime::conversation::{
-    EscalationNotice, OutgoingMessage, SendError, ShownDecision, TransportDelivery,
+    OutgoingMessage, QuestionNotice, SendError, ShownDecision, TransportDelivery,
     TransportRefusal, TransportRequest,
 };
 
@@ -35,6 +35,7 @@ pub(super) const KIND: TransportKind = TransportKind {
         rate: Some(Rate::new(300, 60_000)),
         rate_per_address: Some(Rate::new(3, 3_000)),
     },
+    takes_decisions: true,
     has_templates: false,
     check,
     open,
@@ -177,8 +178,8 @@ impl ChatTransport for Slack {
         self.post_message(message.to, message.key, text).await
     }
 
-    async fn notify(&self, notice: &EscalationNotice<'_>) -> Result<(), SendError> {
-        let message = notices::of_escalation(notice);
+    async fn notify(&self, notice: &QuestionNotice<'_>) -> Result<(), SendError> {
+        let message = notices::of_question(notice);
         self.post_message(notice.to, notice.key, message)
             .await
             .map(drop)

@@ -1,56 +1,81 @@
-//! Escalations in Slack: a message with two buttons, what arrives when one is pressed, and what is shown afterwards.
+//! Questions in Slack: a message with two buttons, what arrives when one is pressed, and what is shown afterwards.
 
-use super::super::requested_action;
+use super::super::facts;
 use super::address::escape;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use tandem_record::EscalationId;
-use tandem_runtime::conversation::{EscalationNotice, NetworkDecision, ShownDecision};
+use tandem_record::InterruptId;
+use tandem_runtime::conversation::{NetworkDecision, QuestionNotice, ShownDecision};
 use url::form_urlencoded;
 
 const APPROVE: &str = "tandem_approve";
 const REJECT: &str = "tandem_reject";
-/// The network takes up to 3,000 in a block.
-const MAX_REASON_CHARS: usize = 1_000;
-const MAX_USER_CHARS: usize = 100;
+/// The network takes up to 3,000 in a block, as it is written there.
+const MAX_ABOUT_CHARS: usize = 1_800;
+const MAX_HEADLINE_CHARS: usize = 200;
+const MAX_SUMMARY_CHARS: usize = 150;
 
-pub(super) fn of_escalation(notice: &EscalationNotice<'_>) -> Value {
-    let escalation = notice.escalation;
-    let reason: String = escalation.reason.chars().take(MAX_REASON_CHARS).collect();
-    let user: String = notice.user.chars().take(MAX_USER_CHARS).collect();
-    let mut text = format!(
-        "*{} {}*\n{}\nPriority: {}",
-        escape(&user),
-        requested_action(escalation),
-        escape(&reason),
-        escalation.priority.as_str()
-    );
-    if let Some(deadline) = escalation.deadline {
-        text.push_str(&format!("\nUntil: {}", deadline.rfc3339()));
+/// What a button carries: the question, and what was shown of it.
+#[derive(Serialize, Deserialize)]
+struct ButtonValue {
+    question: InterruptId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+pub(super) fn of_question(notice: &QuestionNotice<'_>) -> Value {
+    let question = notice.question;
+    let headline = escaped(&question.headline, MAX_HEADLINE_CHARS);
+    let about = escaped(&question.about, MAX_ABOUT_CHARS);
+    let mut text = format!("*{headline}*\n{about}");
+    for (name, value) in facts(question) {
+        text.push_str(&format!("\n{name}: {}", escape(&value)));
     }
-    let button = |action: &str, label: &str, style: &str| {
-        json!({
-            "type": "button", "action_id": action, "value": escalation.id, "style": style,
-            "text": {"type": "plain_text", "text": label},
-        })
-    };
-    if escalation.is_takeover() {
-        text.push_str("\nTake over in the console.");
+    if let Some(link) = notice.link {
+        text.push_str(&format!("\n<{link}|Look at it>"));
+    }
+    if question.decided.is_none() {
+        text.push_str(&format!("\n{}", escape(&question.next)));
     }
     let mut blocks = vec![json!({"type": "section", "text": {"type": "mrkdwn", "text": text}})];
-    // A takeover is handed back, not decided.
-    if !escalation.is_takeover() {
+    if let Some(decided) = &question.decided {
+        let value = ButtonValue {
+            question: decided.question.clone(),
+            digest: decided.digest.clone(),
+        };
+        let value = serde_json::to_string(&value).expect("it is plain data");
+        let button = |action: &str, label: &str, style: &str| {
+            json!({
+                "type": "button", "action_id": action, "value": value, "style": style,
+                "text": {"type": "plain_text", "text": label},
+            })
+        };
         blocks.push(json!({"type": "actions", "elements": [
             button(APPROVE, "Approve", "primary"),
             button(REJECT, "Reject", "danger"),
         ]}));
     }
-    let action = requested_action(escalation);
     json!({
         // What notifications show.
-        "text": format!("{} {action}: {}", escape(&user), escape(&reason)),
+        "text": format!("{headline}: {}", escaped(&question.about, MAX_SUMMARY_CHARS)),
         "blocks": blocks,
     })
+}
+
+/// A text in its written form, of so many characters at most. One that is cut says so.
+fn escaped(text: &str, max: usize) -> String {
+    let mut written = String::new();
+    let mut count = 0;
+    for c in text.chars() {
+        let one = escape(c.encode_utf8(&mut [0; 4])).to_string();
+        count += one.chars().count();
+        if count > max {
+            return format!("{written}… (shortened)");
+        }
+        written.push_str(&one);
+    }
+    written
 }
 
 /// The payload of an interaction: those come as a form, and events as JSON.
@@ -74,8 +99,15 @@ pub(super) fn read_decision(payload: &Value) -> Option<NetworkDecision> {
         _ => return None,
     };
     let container = &payload["container"];
+    let value = action["value"].as_str()?;
+    // Notices of earlier releases have the id of an escalation alone.
+    let value = serde_json::from_str(value).unwrap_or_else(|_| ButtonValue {
+        question: InterruptId::from(value),
+        digest: None,
+    });
     Some(NetworkDecision {
-        escalation_id: EscalationId::from(action["value"].as_str()?),
+        question: value.question,
+        digest: value.digest,
         by: payload["user"]["id"].as_str()?.to_owned(),
         approved,
         notice: json!({

@@ -34,6 +34,7 @@ pub(super) const KIND: TransportKind = TransportKind {
         rate: Some(Rate::new(80, 1_000)),
         rate_per_address: Some(Rate::new(45, 270_000)),
     },
+    takes_decisions: false,
     has_templates: true,
     check,
     open,

@@ -8,6 +8,7 @@
 //! A wait that only mirrors a child's is not announced here. The child has its parent's callback
 //! and announces all its own interrupts, also while other branches of it are running.
 
+use super::notices::is_notice_of;
 use super::state::Suspension;
 use crate::run::draft::DecisionDraft;
 use crate::run::lifecycle::Phase;
@@ -36,6 +37,13 @@ fn announcement_id(interrupt: &InterruptId) -> EffectId {
 impl Run {
     /// Open interrupts of this run's own nodes, if it has a callback.
     fn announceable(&self) -> impl Iterator<Item = (usize, &Suspension)> {
+        let request = self.started_request();
+        let has_callback = request.is_some_and(|r| r.callback_url.is_some());
+        self.questions_for_people().filter(move |_| has_callback)
+    }
+
+    /// Open interrupts of this run's own nodes.
+    pub(super) fn questions_for_people(&self) -> impl Iterator<Item = (usize, &Suspension)> {
         let live = match self.phase() {
             Phase::Running | Phase::Paused => true,
             Phase::Pending
@@ -44,27 +52,27 @@ impl Run {
             | Phase::Failed
             | Phase::Cancelled => false,
         };
-        let request = self.started_request();
-        let has_callback = live && request.is_some_and(|r| r.callback_url.is_some());
         self.shown_interrupts()
-            .filter(move |_| has_callback)
+            .filter(move |_| live)
             .filter(|(_, open)| open.mirrors.is_none())
     }
 }
 
 impl DecisionDraft<'_> {
-    /// Records that an open interrupt could not be announced. The run keeps waiting. Returns `None`
+    /// Records that an open interrupt could not be announced, or that somebody could not be told of it. The run keeps waiting. Returns `None`
     /// when the effect belongs to no open interrupt.
     pub(in crate::run) fn record_failed_announcement(
         &mut self,
         effect: &EffectId,
         error: &ErrorInfo,
     ) -> Option<Reply> {
-        let meant = |open: &Suspension| announcement_id(&open.interrupt.id) == *effect;
-        let (ix, open) = self
-            .run
-            .announceable()
-            .find_map(|(ix, open)| meant(open).then_some((ix, open)))?;
+        let is_meant = |open: &Suspension| {
+            announcement_id(&open.interrupt.id) == *effect || is_notice_of(open, effect)
+        };
+        let (ix, open) = {
+            let mut open = self.run.questions_for_people();
+            open.find(|(_, open)| is_meant(open))?
+        };
         let cause = open.since;
         let event = Event::LogAppended {
             level: "warn".to_owned(),

@@ -20,12 +20,14 @@ mod fold;
 mod hidden;
 mod kind_events;
 mod next_steps;
+mod notices;
 mod open_question;
 mod overdue;
 mod session;
 mod state;
 
 pub use announce::required_announcements;
+pub use notices::{NoticeRule, required_notices};
 pub(in crate::run) use answer::{
     Answer, AnswerOutcome, Closing, close, invalid, is_late_exchange, open_question,
     resolve_question,

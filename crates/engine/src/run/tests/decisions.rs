@@ -88,6 +88,7 @@ fn decision_that_needs_a_definition_leaves_no_trace() {
         now: Timestamp(5),
         limits: &Limits::default(),
         agents: &Default::default(),
+        notices: &[],
         conformance: false,
         definitions: &Unread,
         memory: &NoMemory,

@@ -18,7 +18,7 @@ use crate::definition::Definition;
 use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
-    AgentPolicy, Context, Limits, NewChildRun, Refusal, ReplayedModelAnswer, Run, TreePlaces,
+    AgentPolicy, Context, Limits, NewChildRun, NoticeRule, Refusal, ReplayedModelAnswer, Run, TreePlaces,
     Undecided, create, decide,
 };
 use crate::tool::ToolServers;
@@ -39,6 +39,7 @@ pub(super) struct RunHarness {
     workflows: HashMap<WorkflowId, Arc<Definition>>,
     pub(super) limits: Limits,
     pub(super) agents: AgentPolicy,
+    pub(super) notices: Vec<NoticeRule>,
     /// The host has types for conformance tests.
     pub(super) conformance: bool,
     pub(super) now: Timestamp,
@@ -75,6 +76,7 @@ impl RunHarness {
             workflows,
             limits: Limits::default(),
             agents: AgentPolicy::default(),
+            notices: Vec::new(),
             conformance: true,
             now: START,
             providers: providers(),
@@ -315,6 +317,7 @@ impl RunHarness {
             now: self.now,
             limits: &self.limits,
             agents: &self.agents,
+            notices: &self.notices,
             conformance: self.conformance,
             definitions: &self.workflows,
             memory: &NoMemory,

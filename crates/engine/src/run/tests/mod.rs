@@ -47,6 +47,7 @@ mod mocks;
 mod model_replays;
 mod models;
 mod overdue;
+mod notices;
 mod packs;
 mod pausing;
 mod random_graphs;

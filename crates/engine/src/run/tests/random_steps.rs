@@ -113,7 +113,8 @@ fn finish(run: &mut RunHarness, effect: &Effect, end: u8) {
         | EffectKind::AskSession { .. }
         | EffectKind::CloseSessionQuestion { .. }
         | EffectKind::NotifyParent { .. }
-        | EffectKind::NotifyCallback { .. } => {
+        | EffectKind::NotifyCallback { .. }
+        | EffectKind::NotifyPeople { .. } => {
             run.performed(&effect.id);
         }
         EffectKind::Continue => {

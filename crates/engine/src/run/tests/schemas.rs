@@ -46,6 +46,7 @@ fn begin(def: &Arc<Definition>, work: &Meter) -> Result<Decision, Undecided> {
         limits: &Limits::default(),
         conformance: true,
         agents: &Default::default(),
+        notices: &[],
         definitions: &HashMap::new(),
         memory: &NoMemory,
         providers: &Default::default(),

@@ -25,6 +25,7 @@ fn begin_with(
         limits: &Limits::default(),
         conformance: true,
         agents: &Default::default(),
+        notices: &[],
         definitions: &HashMap::new(),
         memory,
         providers: &Default::default(),

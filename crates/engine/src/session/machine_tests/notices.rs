@@ -1,10 +1,10 @@
-//! Notices of escalations to addresses of the agent's file.
+//! Notices of questions to addresses of the agent's file.
 
 use super::harness::TestSession;
 use serde_json::json;
 use tandem_record::conversation::{
-    AdminRequest, CodeError, EscalationDecision, EscalationMode, SessionCommand, SessionWork,
-    WorkOutcome,
+    AdminRequest, CodeError, EscalationDecision, EscalationMode, NoticeSubject, SessionCommand,
+    SessionWork, WorkOutcome,
 };
 
 fn notified_desk() -> TestSession {
@@ -81,4 +81,41 @@ fn takeovers_are_told_of_until_somebody_has_come() {
     desk.agent.hitl.human.mode = EscalationMode::LiveTakeover;
     desk.say("human");
     assert_eq!(told(&desk), ["desk", "lead"]);
+}
+
+/// Z-241 (half: whoever the agent names is told of each held text)
+#[test]
+fn each_address_is_told_of_a_text_that_waits_for_an_approval() {
+    let notify = json!([{"transport": "loopback", "address": "desk"}]);
+    let model = json!({"provider": "scripted", "script": {"answers": []}});
+    let config = json!({"agentMode": "draft_only", "hitl": {"notify": notify}, "model": model});
+    let mut desk = TestSession::new(config, &[]);
+    desk.say("hello");
+    desk.say("hello?");
+    let held: Vec<_> = desk.state().drafts().map(|(id, _)| id.clone()).collect();
+    let told: Vec<_> = desk
+        .other_work
+        .iter()
+        .filter_map(|work| match work {
+            SessionWork::Notify(notice) => Some(notice.about.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(held.len(), 2);
+    assert_eq!(told.len(), 2);
+    for (id, about) in held.iter().zip(told) {
+        assert_eq!(about, NoticeSubject::Draft(id.clone()));
+    }
+}
+
+/// Requests of earlier releases are read as they were.
+#[test]
+fn a_stored_notice_of_an_escalation_is_still_one() {
+    let stored = json!({"k": "notify", "transport": "t", "to": "a", "escalation_id": "esc-1"});
+    let read: SessionWork = serde_json::from_value(stored.clone()).expect("a notice");
+    let SessionWork::Notify(notice) = &read else {
+        panic!("{read:?}")
+    };
+    assert_eq!(notice.about, NoticeSubject::Escalation("esc-1".into()));
+    assert_eq!(serde_json::to_value(&read).expect("JSON"), stored);
 }

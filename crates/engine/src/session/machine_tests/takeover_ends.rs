@@ -87,7 +87,8 @@ fn asking(effect_of: fn() -> Value, takeover: Value) -> TestSession {
         1 => effect(json!({"type": "say", "text": "thanks"})),
         _ => done(),
     });
-    let config = json!({"beforeLLM": {"$fn": true}, "hitl": {"takeover": takeover}});
+    let config = json!({"beforeLLM": {"$fn": true}, "hitl": {"takeover": takeover},
+        "model": {"provider": "scripted", "script": {"answers": []}}});
     let mut desk = TestSession::new(config, &[("asks", flow)]);
     route_on_start(&mut desk);
     desk.say("start asks");

@@ -12,7 +12,8 @@ fn escalate() -> Value {
 }
 
 fn desk(config: Value, flow: Code) -> TestSession {
-    let mut fields = json!({"beforeLLM": {"$fn": true}});
+    let mut fields = json!({"beforeLLM": {"$fn": true},
+        "model": {"provider": "scripted", "script": {"answers": []}}});
     let given = config.as_object().expect("an object").clone();
     fields.as_object_mut().expect("an object").extend(given);
     let mut desk = TestSession::new(fields, &[("live", flow)]);

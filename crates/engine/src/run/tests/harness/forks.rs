@@ -50,6 +50,7 @@ impl RunHarness {
             workflows: self.workflows.clone(),
             limits: self.limits,
             agents: self.agents.clone(),
+            notices: self.notices.clone(),
             conformance: self.conformance,
             now: self.now,
             providers: self.providers.clone(),

@@ -81,6 +81,7 @@ pub(in crate::run::tests) fn effect(effect: &Effect) -> String {
         EffectKind::StartFlow { node, .. } => format!("> start flow {node}"),
         EffectKind::CancelFlow { node, .. } => format!("> cancel flow {node}"),
         EffectKind::NotifyCallback { .. } => "> announce".to_owned(),
+        EffectKind::NotifyPeople { to, .. } => format!("> tell {to}"),
         EffectKind::Continue => "> continue".to_owned(),
     }
 }
