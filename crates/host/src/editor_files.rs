@@ -16,6 +16,7 @@ const TSCONFIG: &str = r#"{
     "types": [],
     "strict": true,
     "noImplicitAny": false,
+    "skipLibCheck": true,
     "noEmit": true,
     "allowImportingTsExtensions": true
   },

@@ -2,7 +2,8 @@
 //!
 //! Tenants share the slots: one that holds a slot gets another only while more are free than it holds,
 //! and of those that wait, the one that had its turn longest ago is next. However much one tenant
-//! waits for, another waits for one piece of work at most.
+//! waits for, another waits for one piece of work at most. Agents of one tenant take turns in the same way: loops of
+//! one agent's flows delay those of another by one piece of work.
 
 use crate::runtime::Runtime;
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tandem_record::TenantId;
+use tandem_record::{AgentId, TenantId};
 use tandem_store::Fault;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
@@ -46,7 +47,29 @@ struct Queue {
 struct Share {
     held: usize,
     last_turn: u64,
+    /// By agent. Work that is no agent's has a line of its own.
+    waiting: HashMap<Option<AgentId>, Line>,
+}
+
+/// Those who wait with work of one agent.
+struct Line {
+    last_turn: u64,
     waiting: VecDeque<oneshot::Sender<()>>,
+}
+
+impl Share {
+    fn is_waiting(&self) -> bool {
+        self.waiting.values().any(|line| !line.waiting.is_empty())
+    }
+
+    /// The next of the agent that had its turn longest ago.
+    fn next(&mut self, turn: u64) -> Option<oneshot::Sender<()>> {
+        let lines = self.waiting.values_mut();
+        let lines = lines.filter(|line| !line.waiting.is_empty());
+        let line = lines.min_by_key(|line| line.last_turn)?;
+        line.last_turn = turn;
+        line.waiting.pop_front()
+    }
 }
 
 impl Default for Offload {
@@ -67,14 +90,23 @@ impl Offload {
     /// Waits for a turn. On a runtime of one thread there is nobody to protect: the work is done
     /// where it is asked for, and a simulation stays deterministic.
     pub(crate) async fn acquire(&self, tenant: Option<&TenantId>) -> OffloadPermit {
+        self.acquire_for(tenant, None).await
+    }
+
+    /// The same for work of one agent.
+    pub(crate) async fn acquire_for(
+        &self,
+        tenant: Option<&TenantId>,
+        agent: Option<&AgentId>,
+    ) -> OffloadPermit {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             return OffloadPermit(None);
         }
-        OffloadPermit(Some(self.slot(tenant).await))
+        OffloadPermit(Some(self.slot(tenant, agent).await))
     }
 
-    async fn slot(&self, tenant: Option<&TenantId>) -> Slot {
-        let turn = self.0.enqueue(tenant.cloned());
+    async fn slot(&self, tenant: Option<&TenantId>, agent: Option<&AgentId>) -> Slot {
+        let turn = self.0.enqueue(tenant.cloned(), agent.cloned());
         let mut waiter = Waiter {
             slots: &self.0,
             tenant: tenant.cloned(),
@@ -92,7 +124,7 @@ impl Offload {
 }
 
 impl Slots {
-    fn enqueue(&self, tenant: Option<TenantId>) -> oneshot::Receiver<()> {
+    fn enqueue(&self, tenant: Option<TenantId>, agent: Option<AgentId>) -> oneshot::Receiver<()> {
         let (sender, turn) = oneshot::channel();
         let mut queue = self.queue.lock();
         // A new tenant is before the one that had its turn last, and behind the others.
@@ -100,9 +132,13 @@ impl Slots {
         let share = queue.tenants.entry(tenant).or_insert_with(|| Share {
             held: 0,
             last_turn,
+            waiting: HashMap::new(),
+        });
+        let line = share.waiting.entry(agent).or_insert_with(|| Line {
+            last_turn,
             waiting: VecDeque::new(),
         });
-        share.waiting.push_back(sender);
+        line.waiting.push_back(sender);
         self.grant(&mut queue);
         turn
     }
@@ -120,13 +156,13 @@ impl Slots {
         while queue.used < self.total {
             let free = self.total - queue.used;
             let entitled = queue.tenants.iter_mut().filter(|(tenant, share)| {
-                !share.waiting.is_empty() && (tenant.is_none() || share.held < free)
+                share.is_waiting() && (tenant.is_none() || share.held < free)
             });
             let next = entitled.min_by_key(|(_, share)| (share.held, share.last_turn));
             let Some((_, share)) = next else {
                 break;
             };
-            let waiter = share.waiting.pop_front().expect("somebody waits");
+            let waiter = share.next(queue.turns + 3).expect("somebody waits");
             // Some have stopped waiting.
             if waiter.send(()).is_ok() {
                 queue.turns += 2;
@@ -135,8 +171,10 @@ impl Slots {
                 queue.used += 1;
             }
         }
-        let idle = |share: &Share| share.held == 0 && share.waiting.is_empty();
-        queue.tenants.retain(|_, share| !idle(share));
+        queue.tenants.retain(|_, share| {
+            share.waiting.retain(|_, line| !line.waiting.is_empty());
+            share.held > 0 || !share.waiting.is_empty()
+        });
     }
 }
 

@@ -15,8 +15,11 @@ use tokio::time::Instant;
 
 /// Timers fired concurrently, so that their commits share one fsync.
 const BATCH: usize = 128;
-/// Longest wait for a batch before the next one starts beside it.
+/// Longest wait for timers before the next ones start beside them.
 const BATCH_WAIT: Duration = Duration::from_millis(250);
+/// Timers whose deadlines are within this time are fired together. Later ones come after them: deadlines that passed
+/// while the host was down take effect in their order.
+const TOGETHER_MS: i64 = 100;
 /// Limit of timers that are fired at once.
 const MAX_UNDER_WAY: usize = 4 * BATCH;
 /// How long a claimed timer belongs to its process. If the process ends first, the timer is late by
@@ -81,7 +84,8 @@ impl Runtime {
         if due.is_empty() {
             self.inner.readiness.timers_caught_up();
         }
-        let due = self.claimed(firing, firing.fresh(due), now).await?;
+        let mut due = self.claimed(firing, firing.fresh(due), now).await?;
+        due.sort_by_key(|timer| timer.due);
         if due.is_empty() && firing.timers.is_empty() {
             let next = self.store().next_timer().await?;
             let now = self.clock().now();
@@ -89,21 +93,47 @@ impl Runtime {
             self.inner.timer_bell.sleep_until(now.plus_ms(pause_ms));
             return Ok(Duration::from_millis(pause_ms));
         }
-        for timer in due {
-            let runtime = self.clone();
-            let fired = timer.clone();
-            let task = firing
-                .tasks
-                .spawn(async move { runtime.fire_or_put_off(fired).await });
-            firing.timers.insert(task.id(), timer);
+        let mut outcome = Ok(());
+        if due.is_empty() {
+            outcome = self
+                .wait_for(firing, |firing| firing.timers.is_empty())
+                .await;
         }
+        for together in due.chunk_by(|a, b| a.due.0 / TOGETHER_MS == b.due.0 / TOGETHER_MS) {
+            if self.is_stopping() {
+                break;
+            }
+            let mut tasks = HashSet::new();
+            for timer in together {
+                let runtime = self.clone();
+                let fired = timer.clone();
+                let task = firing
+                    .tasks
+                    .spawn(async move { runtime.fire_or_put_off(fired).await });
+                tasks.insert(task.id());
+                firing.timers.insert(task.id(), timer.clone());
+            }
+            let are_fired =
+                |firing: &Firing| !tasks.iter().any(|id| firing.timers.contains_key(id));
+            outcome = outcome.and(self.wait_for(firing, are_fired).await);
+        }
+        outcome.map(|()| Duration::ZERO)
+    }
+
+    /// Waits until this is so, but not longer than [`BATCH_WAIT`].
+    async fn wait_for(
+        &self,
+        firing: &mut Firing,
+        is_so: impl Fn(&Firing) -> bool,
+    ) -> Result<(), Fault> {
         let deadline = Instant::now() + BATCH_WAIT;
-        let mut outcome = Ok(Duration::ZERO);
-        while let Ok(Some(fired)) =
-            tokio::time::timeout_at(deadline, firing.tasks.join_next_with_id()).await
-        {
-            let noted = self.note_fired(firing, fired).await;
-            outcome = outcome.and(noted.map(|()| Duration::ZERO));
+        let mut outcome = Ok(());
+        while !is_so(firing) {
+            let next = tokio::time::timeout_at(deadline, firing.tasks.join_next_with_id());
+            let Ok(Some(fired)) = next.await else {
+                return outcome;
+            };
+            outcome = outcome.and(self.note_fired(firing, fired).await);
         }
         outcome
     }

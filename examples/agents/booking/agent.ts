@@ -35,7 +35,7 @@ export default createAgent({
       description: 'Lists your appointments',
       handler: async (ctx) => {
         const booked = (await ctx.session.kv.get('appointments')) ?? [];
-        const lines = booked.map((one) => `${one.number}: ${one.service}, ${one.date}`);
+        const lines = booked.map((one: { number: string; service: string; date: string }) => `${one.number}: ${one.service}, ${one.date}`);
         await ctx.resources.transport.sendText(ctx.replyTarget, lines.join('\n') || 'You have no appointments yet.');
       },
     },

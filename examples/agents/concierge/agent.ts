@@ -1,13 +1,13 @@
 // The concierge of a hotel: a model with tools, a command, and a flow that the model starts like a tool.
 import { createAgent, defineTool } from 'tandem';
 
-const HOURS = {
+const HOURS: Record<string, string> = {
   'breakfast room': 'from 7 to 10:30',
   pool: 'from 6 to 22',
   reception: 'all day and all night',
   restaurant: 'from 18 to 22:30',
 };
-const PRICES = { 'single room': 95, 'double room': 140, suite: 260 };
+const PRICES: Record<string, number> = { 'single room': 95, 'double room': 140, suite: 260 };
 
 export default createAgent({
   prompt: `You are the concierge of the hotel Linden. You talk to {{ user.displayName }}.

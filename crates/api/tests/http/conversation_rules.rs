@@ -68,20 +68,47 @@ async fn message_over_the_rate_is_refused_with_an_event_and_may_come_again() {
         assert_eq!(refused["sessionId"], Value::Null);
     }
     let told = agent_events(&server, "narrow", "transport:inbound:ratelimited").await;
-    let [event] = told.as_slice() else {
-        panic!("one event for each sender and minute: {told:?}");
+    let [event, second] = told.as_slice() else {
+        panic!("one event for each refusal: {told:?}");
     };
+    assert_eq!(second["payload"], json!({"from": "ada", "messageId": "m4"}));
     assert_eq!(event["payload"], json!({"from": "ada", "messageId": "m3"}));
     assert_eq!(event["sessionId"], Value::Null);
     assert_eq!(event["channel"], "loopback");
     server.advance(61).await;
     let again = send(&server, "narrow", "ada", "m3", "hi").await;
     assert_eq!(again["status"], "processed", "its id was not claimed");
-    send(&server, "narrow", "ada", "m5", "hi").await;
-    send(&server, "narrow", "ada", "m6", "hi").await;
-    let told = agent_events(&server, "narrow", "transport:inbound:ratelimited").await;
+}
+
+/// Z-11 (half: events of one sender's refusals are bounded, and those without one are counted)
+#[tokio::test]
+async fn refusals_of_one_sender_beyond_a_bound_are_counted() {
+    let server = server(&Arc::default()).await;
+    for number in 0..65 {
+        send(&server, "narrow", "ada", &format!("m{number}"), "hi").await;
+    }
+    let kind = "transport:inbound:ratelimited";
+    assert_eq!(agent_events(&server, "narrow", kind).await.len(), 60);
+    server.advance(61).await;
+    for number in 70..73 {
+        send(&server, "narrow", "ada", &format!("m{number}"), "hi").await;
+    }
+    let told = agent_events(&server, "narrow", kind).await;
     let last = told.last().expect("an event");
-    assert_eq!(last["payload"]["unlisted"], 1, "m4 is counted: {last}");
+    assert_eq!(last["payload"]["unlisted"], 3, "{last}");
+}
+
+/// Z-8 (half: nothing follows from a message that was accepted, also while the limit holds)
+#[tokio::test]
+async fn message_that_was_answered_is_a_duplicate_while_the_limit_holds() {
+    let server = server(&Arc::default()).await;
+    for id in ["m1", "m2", "m3"] {
+        send(&server, "narrow", "ada", id, "hi").await;
+    }
+    let again = send(&server, "narrow", "ada", "m1", "hi").await;
+    assert_eq!(again["status"], "duplicate");
+    let refused = agent_events(&server, "narrow", "transport:inbound:ratelimited").await;
+    assert_eq!(refused.len(), 1, "only m3");
 }
 
 /// Z-11 (half: turns under way count, not requests)

@@ -19,6 +19,8 @@ use tandem_runtime::conversation::{FlowRun, SessionRefusal};
 
 const APPROVAL: &str = "approval";
 const CLARIFICATION: &str = "clarification";
+/// The outcome of a question that nobody answered.
+const CANCELLED: &str = "cancelled";
 const ANSWER_FOR_USER: &str = "command.answer_for_user";
 
 /// A question of a conversation.
@@ -119,6 +121,10 @@ impl App {
         let Some(pause) = open else {
             let closed = flow_run.closed_question(interrupt);
             let closed = closed.ok_or(AppError::NotFound(ResourceKind::Interrupt))?;
+            let session = flow_run.start().and_then(|start| start.session_id.as_ref());
+            if closed.outcome == CANCELLED && self.has_ended(session).await? {
+                return Err(AppError::SessionRefused(SessionRefusal::Ended));
+            }
             return Err(Refusal::AlreadyResolved(closed.clone()).into());
         };
         let digest = answer.digest.as_deref();
@@ -233,6 +239,10 @@ impl App {
         interrupt: &InterruptId,
     ) -> Result<AppError, AppError> {
         let row = self.find_interrupt(call.caller, interrupt).await?;
+        let is_cancelled = row.closed.as_deref() == Some(CANCELLED);
+        if is_cancelled && self.has_ended(row.stream.session().as_ref()).await? {
+            return Ok(AppError::SessionRefused(SessionRefusal::Ended));
+        }
         let body = QuestionBody::from_json(&row.body).unwrap_or_default();
         let closed = ClosedEscalation {
             decided_by: body.decided_by.map(Cow::into_owned),
@@ -242,11 +252,20 @@ impl App {
                 Some("answered") => "answered",
                 Some("timeout") => "timeout",
                 Some("rejected") => "rejected",
-                _ => "cancelled",
+                _ => CANCELLED,
             },
         };
         let refusal = SessionRefusal::AlreadyResolved(Box::new(closed));
         Ok(AppError::SessionRefused(refusal))
+    }
+
+    /// Whether the session of a question is over: then nobody answers it any more.
+    async fn has_ended(&self, session: Option<&SessionId>) -> Result<bool, AppError> {
+        let Some(session) = session else {
+            return Ok(false);
+        };
+        let session = self.runtime().read_session(session).await?;
+        Ok(session.is_none_or(|session| session.ended().is_some()))
     }
 
     async fn flow_run(&self, run: &RunId) -> Result<FlowRun, AppError> {

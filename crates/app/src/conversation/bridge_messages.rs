@@ -3,7 +3,7 @@
 use super::bridges::{INPUT, ProxyFound, STOP, VIEW};
 use super::desk_work::DeskRight;
 use super::inspection::{InspectionCursor, begun};
-use super::rights::AdminCall;
+use super::rights::{AdminCall, PrivilegedAction};
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use crate::follow::PAGE;
@@ -46,11 +46,17 @@ impl App {
     ) -> Result<ReadBridge, AppError> {
         call.caller.require_scope(Scope::RunsRead)?;
         let row = self.find_proxy(call.caller, proxy).await?;
-        self.authorize_proxy(call, VIEW, &row).await?;
-        let found = ProxyFound::from_row(&row);
-        let found = found.ok_or(AppError::NotFound(ResourceKind::Proxy))?;
         let session = &row.session_id;
         let start = self.find_session(call.caller, session).await?;
+        let asked = PrivilegedAction {
+            action: VIEW,
+            agent: &row.agent,
+            session: Some((session, (call.show_session)(&start.view()))),
+            escalation: None,
+        };
+        self.authorize_admin(call, &asked).await?;
+        let found = ProxyFound::from_row(&row);
+        let found = found.ok_or(AppError::NotFound(ResourceKind::Proxy))?;
         let ledger = begun(start.start(), start.started_at());
         let is_full = |ledger: &SessionLedger| {
             ledger.bridges.is_settled() && ledger.bridges.of(proxy).count() >= limit

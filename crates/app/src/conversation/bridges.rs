@@ -4,7 +4,7 @@
 //! denied. In the chat of a desk the turn of the message checks it, in the order of the messages.
 
 use super::inbound::{DeliveredMessage, DeliveryStatus, InboundSource, NewInbound, message_id};
-use super::rights::{AdminCall, BridgeRight, PrivilegedAction};
+use super::rights::{AdminCall, BridgeRight, GrantedRight, PrivilegedAction};
 use super::submit_error;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
@@ -12,7 +12,7 @@ use crate::idempotency::{Completion, Idempotency};
 use std::time::Duration;
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{
-    AdminActor, AdminRequest, InboundMessage, ProxyBridge, ProxyStatus, SenderProfile, SessionReply,
+    AdminRequest, InboundMessage, ProxyBridge, ProxyStatus, SenderProfile, SessionReply,
 };
 use tandem_record::{AgentId, MessageId, ProxyId, SessionId};
 use tandem_runtime::conversation::{
@@ -127,10 +127,14 @@ impl App {
         check_input(&id, &text)?;
         self.check_no_secrets([("/messageId".to_owned(), id.as_str())])?;
         let row = self.find_proxy(call.caller, &proxy).await?;
-        let actor = self.authorize_proxy(call, INPUT, &row).await?;
+        let GrantedRight { actor, decision } = self.proxy_right(call, INPUT, &row).await?;
         let runtime = self.runtime_for(call.caller);
-        let received = runtime.receive_proxy_input(&row, actor, id, text).await;
+        let right = (actor, decision.clone());
+        let received = runtime.receive_proxy_input(&row, right, id, text).await;
         let received = received.map_err(|error| submit_error(error, ResourceKind::Session))?;
+        if !matches!(received, Ok(ReceivedInput::Accepted(_))) {
+            self.record_in_session(&row.session_id, decision).await?;
+        }
         let status = match received? {
             ReceivedInput::Duplicate => ProxyInputStatus::Duplicate,
             ReceivedInput::Accepted(MessageClaim {
@@ -161,13 +165,13 @@ impl App {
             return Err(AppError::invalid("/reason", message));
         }
         let row = self.find_proxy(call.caller, &proxy).await?;
-        let actor = self.authorize_proxy(call, STOP, &row).await?;
+        let right = self.proxy_right(call, STOP, &row).await?;
         let session = &row.session_id;
         let request = AdminRequest::StopProxy {
             proxy: proxy.clone(),
             reason: reason.filter(|reason| !reason.trim().is_empty()),
         };
-        let reply = self.act(call, session, actor, request).await?;
+        let reply = self.act(call, session, right, request).await?;
         let SessionReply::ProxyStopped { was_active, turn } = reply else {
             unreachable!("unexpected reply to a stop: {reply:?}");
         };
@@ -197,12 +201,12 @@ impl App {
         row.ok_or(AppError::NotFound(ResourceKind::Proxy))
     }
 
-    pub(super) async fn authorize_proxy(
+    async fn proxy_right(
         &self,
         call: &AdminCall<'_>,
         action: &str,
         row: &ProxyRow,
-    ) -> Result<AdminActor, AppError> {
+    ) -> Result<GrantedRight, AppError> {
         let current = self.find_session(call.caller, &row.session_id).await?;
         let asked = PrivilegedAction {
             action,
@@ -220,7 +224,7 @@ impl App {
             proxy: &row.proxy_id,
             allowed_actors: allowed.filter(|_| action == INPUT),
         };
-        self.authorize_for_bridge(call, &asked, Some(&bridge)).await
+        self.check_right(call, &asked, Some(&bridge)).await
     }
 
     /// A message of a desk goes to its bridge. `None` when it comes from somebody else, or is a command.

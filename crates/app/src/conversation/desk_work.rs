@@ -71,11 +71,11 @@ impl App {
     ) -> Result<Completion<EscalationFound>, AppError> {
         call.caller.require_scope(Scope::ApprovalsRespond)?;
         let found = self.find_escalation(call, &escalation).await?;
-        let actor = self
-            .authorize_for_session(call, RESOLVE, &found.session, Some(&escalation))
+        let right = self
+            .right_in_session(call, RESOLVE, &found.session, Some(&escalation))
             .await?;
         let request = AdminRequest::Desk { escalation, action };
-        let reply = self.act(call, &found.session, actor, request).await?;
+        let reply = self.act(call, &found.session, right, request).await?;
         let SessionReply::Escalation(record) = reply else {
             unreachable!("unexpected reply to desk work: {reply:?}");
         };

@@ -92,6 +92,13 @@ impl DeliveredMessage {
         }
     }
 
+    fn duplicate(claim: &MessageClaim) -> Self {
+        Self {
+            status: DeliveryStatus::Duplicate,
+            ..Self::claimed(claim)
+        }
+    }
+
     pub(super) fn refused(status: DeliveryStatus) -> Self {
         Self {
             session: None,
@@ -177,6 +184,15 @@ impl App {
         let entering = match admitted {
             Ok(entering) => entering,
             Err(status) => {
+                let id = message_id(&new, new.sent_at.unwrap_or(now));
+                let transport = &source.transport;
+                let claim = source
+                    .runtime
+                    .message_claim(&source.owner, &new.agent, transport, &id);
+                // A message that was accepted is a duplicate, whatever its sender may do now (Z-8).
+                if let Some(claim) = claim.await? {
+                    return Ok(DeliveredMessage::duplicate(&claim));
+                }
                 let refused = RefusedMessage::of(&new);
                 return self.refuse(source, &refused, &agent, status).await;
             }
@@ -225,10 +241,7 @@ impl App {
             received => received.map_err(|error| submit_error(error, ResourceKind::Agent))?,
         };
         match received {
-            ReceivedMessage::Duplicate(claim) => Ok(DeliveredMessage {
-                status: DeliveryStatus::Duplicate,
-                ..DeliveredMessage::claimed(&claim)
-            }),
+            ReceivedMessage::Duplicate(claim) => Ok(DeliveredMessage::duplicate(&claim)),
             ReceivedMessage::Accepted(claim) => {
                 if let Some(entering) = &entering {
                     entering.accepted(&claim);
@@ -324,7 +337,7 @@ impl App {
         let (tenant, agent) = (&source.owner.tenant, &refused.agent);
         let of = (tenant.clone(), agent.clone());
         let limits = &self.inner.inbound;
-        let listed = limits.list_refusal(&of, refusal, &refused.from, self.now());
+        let listed = limits.list_refusal(&of, &refused.from, self.now());
         let Some(unlisted) = listed else {
             return Ok(());
         };

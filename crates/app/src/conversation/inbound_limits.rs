@@ -6,14 +6,15 @@ use crate::app::App;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tandem_record::conversation::InboundRefusal;
 use tandem_record::{AgentId, SessionId, TenantId, Timestamp};
 use tandem_runtime::Fault;
 use tandem_runtime::conversation::{AgentSpec, MessageClaim, SenderRates};
 
 const MINUTE_MS: i64 = 60_000;
-/// Refusals of one agent that have an event of their own within a minute. Others are counted.
-const MAX_LISTED_REFUSALS: usize = 60;
+/// Refusals that have an event of their own within a minute, of one agent and of one sender. Others are counted: the
+/// log of an agent is bounded, whatever its senders do.
+const MAX_LISTED_REFUSALS: u32 = 600;
+const MAX_LISTED_OF_SENDER: u32 = 60;
 
 type LoadKey = (TenantId, AgentId);
 
@@ -35,7 +36,8 @@ struct AgentLoad {
 #[derive(Default)]
 struct ListedRefusals {
     since: Option<Timestamp>,
-    listed: Vec<(InboundRefusal, String)>,
+    listed: u32,
+    by_sender: HashMap<String, u32>,
     unlisted: u32,
 }
 
@@ -73,22 +75,21 @@ impl Drop for Entering {
 }
 
 impl ListedRefusals {
-    /// Whether a refusal gets an event, and how many before it got none. One for each sender and minute.
-    fn list(&mut self, refusal: InboundRefusal, from: &str, now: Timestamp) -> Option<u32> {
+    /// Whether a refusal gets an event, and how many before it got none.
+    fn list(&mut self, from: &str, now: Timestamp) -> Option<u32> {
         let is_new_minute = self.since.is_none_or(|since| now.0 - since.0 >= MINUTE_MS);
         if is_new_minute {
             self.since = Some(now);
-            self.listed.clear();
+            self.listed = 0;
+            self.by_sender.clear();
         }
-        let is_listed = self
-            .listed
-            .iter()
-            .any(|(of, who)| *of == refusal && who == from);
-        if is_listed || self.listed.len() >= MAX_LISTED_REFUSALS {
+        let of_sender = self.by_sender.get(from).copied().unwrap_or_default();
+        if of_sender >= MAX_LISTED_OF_SENDER || self.listed >= MAX_LISTED_REFUSALS {
             self.unlisted = self.unlisted.saturating_add(1);
             return None;
         }
-        self.listed.push((refusal, from.to_owned()));
+        self.listed += 1;
+        self.by_sender.insert(from.to_owned(), of_sender + 1);
         Some(std::mem::take(&mut self.unlisted))
     }
 }
@@ -133,16 +134,10 @@ impl InboundLimits {
     }
 
     /// Whether a refusal gets an event, and how many before it got none.
-    pub(super) fn list_refusal(
-        &self,
-        of: &LoadKey,
-        refusal: InboundRefusal,
-        from: &str,
-        now: Timestamp,
-    ) -> Option<u32> {
+    pub(super) fn list_refusal(&self, of: &LoadKey, from: &str, now: Timestamp) -> Option<u32> {
         let mut all = self.0.lock();
         let load = all.entry(of.clone()).or_default();
-        load.refusals.list(refusal, from, now)
+        load.refusals.list(from, now)
     }
 }
 

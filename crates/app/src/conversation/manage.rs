@@ -2,7 +2,7 @@
 //! the turn it caused is committed.
 
 use super::escalations::EscalationFound;
-use super::rights::{AdminCall, PrivilegedAction};
+use super::rights::{AdminCall, GrantedRight, PrivilegedAction};
 use super::submit_error;
 use crate::app::App;
 use crate::control::CancelledRun;
@@ -106,8 +106,8 @@ impl App {
             let attached = current.attached_escalation();
             attached.map(|escalation| escalation.id.clone())
         });
-        let actor = self
-            .authorize_for_session(call, RESOLVE, &session, addressed.as_ref())
+        let right = self
+            .right_in_session(call, RESOLVE, &session, addressed.as_ref())
             .await?;
         let request = AdminRequest::Resolve {
             escalation,
@@ -118,7 +118,7 @@ impl App {
                 claimed_by: decision.resolved_by,
             },
         };
-        let reply = self.act(call, &session, actor, request).await?;
+        let reply = self.act(call, &session, right, request).await?;
         let SessionReply::Escalation(record) = reply else {
             unreachable!("unexpected reply to a resolution: {reply:?}");
         };
@@ -141,12 +141,12 @@ impl App {
         idempotency: Idempotency<StartedFlow>,
     ) -> Result<Completion<StartedFlow>, AppError> {
         call.caller.require_scope(Scope::RunsCreate)?;
-        let actor = self
-            .authorize_for_session(call, MANAGE_FLOWS, &session, None)
+        let right = self
+            .right_in_session(call, MANAGE_FLOWS, &session, None)
             .await?;
         let flow_id = flow.clone();
         let request = AdminRequest::StartFlow { flow_id, input };
-        let reply = self.act(call, &session, actor, request).await?;
+        let reply = self.act(call, &session, right, request).await?;
         let SessionReply::Accepted { turn } = reply else {
             unreachable!("unexpected reply to a start: {reply:?}");
         };
@@ -178,10 +178,10 @@ impl App {
         idempotency: Idempotency<()>,
     ) -> Result<Completion<()>, AppError> {
         call.caller.require_scope(Scope::RunsCancel)?;
-        let actor = self
-            .authorize_for_session(call, MANAGE_FLOWS, &session, None)
+        let right = self
+            .right_in_session(call, MANAGE_FLOWS, &session, None)
             .await?;
-        self.act(call, &session, actor, AdminRequest::AbortFlow)
+        self.act(call, &session, right, AdminRequest::AbortFlow)
             .await?;
         self.complete(idempotency, ()).await
     }
@@ -202,8 +202,9 @@ impl App {
             channel: "ui_api".to_owned(),
             metadata: None,
         };
-        self.act(call, &session, actor, AdminRequest::EndSession)
-            .await?;
+        let request = AdminRequest::EndSession;
+        let command = SessionCommand::Act { actor, request };
+        self.put_to_session(call, &session, command).await??;
         let ended = self.find_session(call.caller, &session).await?;
         self.complete(idempotency, ended.view()).await
     }
@@ -289,24 +290,36 @@ impl App {
         session: &SessionId,
         request: AdminRequest,
     ) -> Result<(), AppError> {
-        let actor = self
-            .authorize_for_session(call, action, session, None)
-            .await?;
-        if let SessionReply::Accepted { turn } = self.act(call, session, actor, request).await? {
+        let right = self.right_in_session(call, action, session, None).await?;
+        if let SessionReply::Accepted { turn } = self.act(call, session, right, request).await? {
             let until = Instant::now() + TURN_WAIT;
             self.runtime().wait_for_turn(session, turn, until).await?;
         }
         Ok(())
     }
 
-    /// Checks a right about one session the caller may see.
+    /// Checks a right to read something of one session the caller may see.
     pub(super) async fn authorize_for_session(
         &self,
         call: &AdminCall<'_>,
         action: &str,
         session: &SessionId,
         escalation: Option<&EscalationId>,
-    ) -> Result<AdminActor, AppError> {
+    ) -> Result<(), AppError> {
+        let right = self
+            .right_in_session(call, action, session, escalation)
+            .await?;
+        self.record_in_session(session, right.decision).await
+    }
+
+    /// Checks a right to act in one session the caller may see.
+    pub(super) async fn right_in_session(
+        &self,
+        call: &AdminCall<'_>,
+        action: &str,
+        session: &SessionId,
+        escalation: Option<&EscalationId>,
+    ) -> Result<GrantedRight, AppError> {
         let current = self.find_session(call.caller, session).await?;
         let shown = (call.show_session)(&current.view());
         let asked = PrivilegedAction {
@@ -315,21 +328,34 @@ impl App {
             session: Some((session, shown)),
             escalation,
         };
-        self.authorize_admin(call, &asked).await
+        self.check_right(call, &asked, None).await
     }
 
+    /// Does what a right allows. One commit has both; where the session refuses, the right alone is recorded.
     pub(super) async fn act(
         &self,
         call: &AdminCall<'_>,
         session: &SessionId,
-        actor: AdminActor,
+        right: GrantedRight,
         request: AdminRequest,
     ) -> Result<SessionReply, AppError> {
-        let command = SessionCommand::Act { actor, request };
+        let command = right.allowing(request);
+        let reply = self.put_to_session(call, session, command).await?;
+        if reply.is_err() {
+            self.record_in_session(session, right.decision).await?;
+        }
+        Ok(reply?)
+    }
+
+    async fn put_to_session(
+        &self,
+        call: &AdminCall<'_>,
+        session: &SessionId,
+        command: SessionCommand,
+    ) -> Result<Result<SessionReply, SessionRefusal>, AppError> {
         let runtime = self.runtime_for(call.caller);
         let reply = runtime.submit_to_session(session, command).await;
-        let reply = reply.map_err(|error| submit_error(error, ResourceKind::Session))?;
-        Ok(reply?)
+        reply.map_err(|error| submit_error(error, ResourceKind::Session))
     }
 
     /// Waits until the last turn of this cause is over, if there is one.

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tandem_access::Identity;
 use tandem_record::conversation::{
-    AdminActor, AgentLevelEvent, AgentLevelEventBody, AuthorizationDecision, CodeCall, CodeOutcome,
-    SessionCommand, SessionView,
+    AdminActor, AdminRequest, AgentLevelEvent, AgentLevelEventBody, AuthorizationDecision,
+    CodeCall, CodeOutcome, SessionCommand, SessionView,
 };
 use tandem_record::{AgentId, EffectId, EscalationId, Object, ProxyId, SessionId};
 use tandem_runtime::conversation::{
@@ -48,15 +48,36 @@ pub(super) struct BridgeRight<'a> {
     pub(super) allowed_actors: Option<&'a [String]>,
 }
 
+/// An action that the agent's rules allow. The log has their answer in the commit of what it allows, or in one of
+/// its own where nothing follows.
+#[must_use = "the log needs the answer"]
+pub(super) struct GrantedRight {
+    pub(super) actor: AdminActor,
+    pub(super) decision: Box<AuthorizationDecision>,
+}
+
+impl GrantedRight {
+    /// The command for an action that this allows.
+    pub(super) fn allowing(&self, request: AdminRequest) -> SessionCommand {
+        let actor = self.actor.clone();
+        SessionCommand::Authorized {
+            decision: self.decision.clone(),
+            command: Box::new(SessionCommand::Act { actor, request }),
+        }
+    }
+}
+
 impl App {
-    /// Resolves the actor and checks the right. The answer is in the session's log before anything follows
-    /// from it.
+    /// Resolves the actor and checks the right, for reading or for something outside sessions. The answer is in
+    /// the log before anything follows from it.
     pub(super) async fn authorize_admin(
         &self,
         call: &AdminCall<'_>,
         asked: &PrivilegedAction<'_>,
     ) -> Result<AdminActor, AppError> {
-        self.authorize_for_bridge(call, asked, None).await
+        let granted = self.check_right(call, asked, None).await?;
+        self.record_right(call, asked, *granted.decision).await?;
+        Ok(granted.actor)
     }
 
     /// The rows of agents on which the admin has a right. Somebody who asks for an agent is told that they may not, also
@@ -91,13 +112,14 @@ impl App {
         }
     }
 
-    /// The same about a bridge, which may let only certain actors write.
-    pub(super) async fn authorize_for_bridge(
+    /// Resolves the actor and checks the right, of a bridge too, which may let only certain actors write. A denial is
+    /// in the log when this returns.
+    pub(super) async fn check_right(
         &self,
         call: &AdminCall<'_>,
         asked: &PrivilegedAction<'_>,
         bridge: Option<&BridgeRight<'_>>,
-    ) -> Result<AdminActor, AppError> {
+    ) -> Result<GrantedRight, AppError> {
         let decided = self.decide_right(call, asked).await;
         let allowed = bridge.and_then(|bridge| bridge.allowed_actors);
         let decided = match decided {
@@ -106,26 +128,31 @@ impl App {
             }
             decided => decided,
         };
-        let (decision, answer) = match decided {
+        let proxy_id = bridge.map(|bridge| bridge.proxy.clone());
+        match decided {
             Ok(actor) => {
                 let actor = actor.recorded();
-                (recorded(call, asked, Some(actor.clone()), None), Ok(actor))
+                let decision = Box::new(AuthorizationDecision {
+                    proxy_id,
+                    ..recorded(call, asked, Some(actor.clone()), None)
+                });
+                Ok(GrantedRight { actor, decision })
             }
             Err((actor, denial)) => {
+                let signal = match actor {
+                    Some(_) => None,
+                    None => signals(call).digest(),
+                };
                 let actor = actor.map(|actor| actor.recorded());
-                (recorded(call, asked, actor, Some(denial)), Err(denial))
+                let decision = AuthorizationDecision {
+                    signal,
+                    proxy_id,
+                    ..recorded(call, asked, actor, Some(denial))
+                };
+                self.record_right(call, asked, decision).await?;
+                Err(AppError::AdminDenied(denial))
             }
-        };
-        let decision = AuthorizationDecision {
-            signal: match decision.actor {
-                Some(_) => None,
-                None => signals(call).digest(),
-            },
-            proxy_id: bridge.map(|bridge| bridge.proxy.clone()),
-            ..decision
-        };
-        self.record_right(call, asked, decision).await?;
-        answer.map_err(AppError::AdminDenied)
+        }
     }
 
     /// The answer without recording it.
@@ -267,7 +294,16 @@ impl App {
                 .await?;
             return Ok(());
         };
-        let command = SessionCommand::RecordAuthorization(Box::new(decision));
+        self.record_in_session(session, Box::new(decision)).await
+    }
+
+    /// Writes an answer of the rules that nothing follows from.
+    pub(super) async fn record_in_session(
+        &self,
+        session: &SessionId,
+        decision: Box<AuthorizationDecision>,
+    ) -> Result<(), AppError> {
+        let command = SessionCommand::RecordAuthorization(decision);
         let recorded = self.runtime().submit_to_session(session, command).await;
         let recorded = recorded.map_err(|error| submit_error(error, ResourceKind::Session))?;
         recorded.map_err(AppError::from)?;

@@ -1,13 +1,13 @@
 //! Live takeover: an admin speaks with a user in place of the agent, and gives the floor back.
 
 use super::desk_work::DeskRight;
-use super::rights::AdminCall;
+use super::rights::{AdminCall, GrantedRight};
 use super::submit_error;
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use tandem_access::{Identity, Scope};
-use tandem_record::conversation::{AdminActor, AdminRequest, SessionReply};
+use tandem_record::conversation::{AdminRequest, SessionReply};
 use tandem_record::{AgentId, EscalationId, MessageId, SessionId};
 use tandem_runtime::conversation::SessionRefusal;
 
@@ -57,9 +57,9 @@ impl App {
         idempotency: Idempotency<ConversationFloor>,
     ) -> Result<Completion<ConversationFloor>, AppError> {
         call.caller.require_scope(Scope::ConversationsTakeover)?;
-        let actor = self.authorize_takeover(call, START, &session).await?;
+        let right = self.takeover_right_in(call, START, &session).await?;
         let request = AdminRequest::TakeOver;
-        let reply = self.act(call, &session, actor, request).await?;
+        let reply = self.act(call, &session, right, request).await?;
         let SessionReply::Escalation(escalation) = reply else {
             unreachable!("unexpected reply to a takeover: {reply:?}");
         };
@@ -76,17 +76,32 @@ impl App {
         idempotency: Idempotency<SpokenStatus>,
     ) -> Result<Completion<SpokenStatus>, AppError> {
         call.caller.require_scope(Scope::ConversationsTakeover)?;
-        let actor = self.authorize_takeover(call, MESSAGE, &session).await?;
-        let status = self.speak(call, &session, actor, message).await?;
+        let right = self.takeover_right_in(call, MESSAGE, &session).await?;
+        let status = self.speak(call, &session, right, message).await?;
         self.complete(idempotency, status).await
     }
 
-    /// The same by somebody who was found to have the right.
+    /// The same by somebody who was found to have the right. It is recorded with the text, or alone where no text
+    /// follows from it.
     pub(super) async fn speak(
         &self,
         call: &AdminCall<'_>,
         session: &SessionId,
-        actor: AdminActor,
+        right: GrantedRight,
+        message: SpokenMessage,
+    ) -> Result<SpokenStatus, AppError> {
+        let spoken = self.submit_text(call, session, &right, message).await;
+        if !matches!(spoken, Ok(SpokenStatus::Accepted)) {
+            self.record_in_session(session, right.decision).await?;
+        }
+        spoken
+    }
+
+    async fn submit_text(
+        &self,
+        call: &AdminCall<'_>,
+        session: &SessionId,
+        right: &GrantedRight,
         message: SpokenMessage,
     ) -> Result<SpokenStatus, AppError> {
         check(&message)?;
@@ -98,7 +113,7 @@ impl App {
             text: message.text,
         };
         let runtime = self.runtime_for(call.caller);
-        let spoken = runtime.speak_in_session(session, &message_id, actor, request);
+        let spoken = runtime.speak_in_session(session, &message_id, right.allowing(request));
         let spoken = spoken.await;
         let spoken = spoken.map_err(|error| submit_error(error, ResourceKind::Session))?;
         Ok(match spoken? {
@@ -137,15 +152,15 @@ impl App {
         self.complete(idempotency, floor).await
     }
 
-    pub(super) async fn authorize_takeover(
+    pub(super) async fn takeover_right_in(
         &self,
         call: &AdminCall<'_>,
         action: &str,
         session: &SessionId,
-    ) -> Result<AdminActor, AppError> {
+    ) -> Result<GrantedRight, AppError> {
         let current = self.find_session(call.caller, session).await?;
         let escalation = current.shown_escalation().map(|open| open.id.clone());
-        self.authorize_for_session(call, action, session, escalation.as_ref())
+        self.right_in_session(call, action, session, escalation.as_ref())
             .await
     }
 

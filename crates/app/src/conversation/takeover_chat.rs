@@ -111,13 +111,14 @@ impl App {
             }),
         };
         let session = &takeover.session;
-        let actor = match self.authorize_takeover(&call, MESSAGE, session).await {
-            Ok(actor) => actor,
+        let right = match self.takeover_right_in(&call, MESSAGE, session).await {
+            Ok(right) => right,
             Err(AppError::AdminDenied(_)) => return Ok(Some(NOT_ALLOWED.to_owned())),
             Err(error) => return Err(error),
         };
         let allowed = target.allowed_actors.as_ref();
-        if allowed.is_some_and(|allowed| !allowed.contains(&actor.id)) {
+        if allowed.is_some_and(|allowed| !allowed.contains(&right.actor.id)) {
+            self.record_in_session(session, right.decision).await?;
             return Ok(Some(NOT_ALLOWED.to_owned()));
         }
         let id = message_id(new, new.sent_at.unwrap_or_else(|| self.now()));
@@ -129,7 +130,7 @@ impl App {
                 .collect(),
             text: text.to_owned(),
         };
-        match self.speak(&call, session, actor, message).await {
+        match self.speak(&call, session, right, message).await {
             Ok(_) => Ok(None),
             Err(AppError::SessionRefused(SessionRefusal::NoTakeover | SessionRefusal::Ended)) => {
                 Ok(Some(OVER.to_owned()))

@@ -40,6 +40,17 @@ pub(super) fn bad_command_name(name: &str) -> Option<&'static str> {
     None
 }
 
+/// The id of an agent comes before that of a flow in ids of workflows: without a dot in it, no two flows share one.
+fn bad_agent_id(id: &str) -> Option<String> {
+    let fine = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    if id.is_empty() || id.len() > MAX_NAME || !id.chars().all(fine) {
+        let rule =
+            "the name of an agent's folder or file has at most 128 letters, digits, '_' and '-'";
+        return Some(format!("{rule}, and '{id}' does not; rename it"));
+    }
+    None
+}
+
 /// Flow ids are part of run and workflow ids.
 pub(super) fn bad_flow_id(name: &str) -> Option<&'static str> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/');
@@ -55,6 +66,9 @@ pub(super) fn is_removable_command(name: &str) -> bool {
 
 /// The rules that connect the parts of an agent.
 pub(super) fn check(spec: &AgentSpec, problems: &FieldProblems) {
+    if let Some(problem) = bad_agent_id(&spec.agent_id) {
+        problems.report("", problem);
+    }
     tools(spec, problems);
     flow_tools(spec, problems);
     router(spec, problems);

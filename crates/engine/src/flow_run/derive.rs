@@ -40,6 +40,7 @@ impl FlowRun {
             }),
             FlowRecord::Paused { pause, question } => {
                 events.extend(self.pause_events(pause, question, now));
+                events.extend(self.retry_events(pause, question));
             }
             FlowRecord::Result { step, value, error } => {
                 events.extend(self.resolution_events(value.as_ref()));

@@ -67,6 +67,10 @@ impl FlowRun {
                 state.status = RunStatus::Paused;
                 state.paused_at = Some(at);
             }
+            Event::RunResumed { .. } => {
+                state.status = RunStatus::Running;
+                state.paused_at = None;
+            }
             Event::RunCompleted { outputs, .. } => {
                 state.outputs = Some(outputs.clone());
                 state.end(RunStatus::Completed, None, at);

@@ -5,13 +5,16 @@ use super::state::{FlowRun, node_of};
 use crate::flow::is_function;
 use serde_json::{Value, json};
 use tandem_record::conversation::{EscalationPriority, FlowPause, WaitFor};
-use tandem_record::{Event, Interrupt, Object, RunStatus, Timestamp};
+use tandem_record::{Event, Interrupt, NodeId, Object, RunStatus, Timestamp};
 
 /// The id of the question a confirmation is shown as.
 pub(super) const CONFIRM_QUESTION: &str = "confirm";
 
 /// What an admin may do with an escalation.
 const ESCALATION_ACTIONS: [&str; 3] = ["accept", "reject", "edit-accept"];
+
+/// Why a run is not paused any more.
+const RETRIED: &str = "divergence_retried";
 
 /// How a pause is shown.
 pub(super) enum ShownPause {
@@ -97,7 +100,7 @@ impl FlowRun {
         let shown = self.shown_pause(pause, effect);
         let node = node_of(self.last_step());
         let id = pause.interrupt_id().clone();
-        let key = format!("{}:{node}:1", self.id);
+        let key = self.interrupt_key(&node);
         let interrupt = Interrupt {
             id: id.clone(),
             kind: shown.kind().to_owned(),
@@ -137,19 +140,40 @@ impl FlowRun {
             }),
             ShownPause::ExternalEvent { .. } => {}
         }
-        events.push(Event::NodeSuspended {
+        events.push(self.suspended(pause, &shown));
+        events
+    }
+
+    /// The events of a diverged run that waits again where it waited.
+    pub(super) fn retry_events(&self, pause: &FlowPause, effect: &Value) -> Vec<Event> {
+        if !self.is_diverged() {
+            return Vec::new();
+        }
+        let shown = self.shown_pause(pause, effect);
+        let resumed = Event::RunResumed {
+            reason: Some(RETRIED.to_owned()),
+        };
+        vec![resumed, self.suspended(pause, &shown)]
+    }
+
+    fn interrupt_key(&self, node: &NodeId) -> String {
+        format!("{}:{node}:1", self.id)
+    }
+
+    fn suspended(&self, pause: &FlowPause, shown: &ShownPause) -> Event {
+        let node = node_of(self.last_step());
+        Event::NodeSuspended {
+            key: self.interrupt_key(&node),
             node,
-            interrupt: id,
+            interrupt: pause.interrupt_id().clone(),
             kind: shown.kind().to_owned(),
-            key,
             status: shown.status(),
             reason: Some(pause.name().to_owned()),
             mirrors: None,
             data: None,
             child: None,
             low_confidence: None,
-        });
-        events
+        }
     }
 
     pub(super) fn last_step(&self) -> u32 {

@@ -332,7 +332,9 @@ impl Draft<'_> {
     fn resolve_by_command(&mut self, line: &CommandLine<'_>) -> Next {
         let mut words = line.args.splitn(3, char::is_whitespace);
         let (id, verdict) = (words.next().unwrap_or_default(), words.next());
-        let approved = match verdict {
+        // Phones begin words with a capital letter.
+        let verdict = verdict.map(str::to_lowercase);
+        let approved = match verdict.as_deref() {
             Some("approve") => true,
             Some("reject") => false,
             _ => return self.answer_command(RESOLVE_USAGE),

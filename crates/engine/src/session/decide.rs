@@ -2,12 +2,13 @@
 
 use super::draft::{Draft, DraftStop, SessionContext, SessionDecision, SessionNeed};
 use super::state::ChatSession;
-use tandem_record::EscalationId;
+use std::collections::BTreeSet;
 use tandem_record::conversation::{
     AdminActor, AdminRequest, ClosedEscalation, EscalationHolder, InboundMessage, SessionCommand,
     SessionEnd, SessionEventBody as Body, SessionReply, SessionStart, SessionTimer, TakeoverOrigin,
     TurnCause,
 };
+use tandem_record::{EscalationId, Timestamp};
 
 /// Why a command is not carried out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -147,125 +148,130 @@ fn undecided(decided: Result<SessionDecision, Stopped>) -> Decided {
 }
 
 fn attempt(mut draft: Draft<'_>, command: &SessionCommand) -> Result<SessionDecision, Stopped> {
-    let reply = match command {
-        // The session exists: this is another message of it.
-        SessionCommand::Start { message, .. } | SessionCommand::Receive { message } => {
-            draft.admit_message()?;
-            let turn = draft.accept((**message).clone());
-            SessionReply::Accepted { turn }
-        }
-        SessionCommand::ReceiveAndBegin { message } => {
-            draft.admit_message()?;
-            let turn = draft.accept((**message).clone());
-            draft.begin_only_turn();
-            SessionReply::Accepted { turn }
-        }
-        // It exists already.
-        SessionCommand::Open { .. } => SessionReply::Done,
-        SessionCommand::RunCommand {
-            message,
-            transport,
-            target,
-        } => {
-            draft.admit_message()?;
-            draft.emit(Body::TurnQueued {
-                cause: TurnCause::AdminCommand {
-                    message: message.clone(),
-                    transport: transport.clone(),
-                    target: target.clone(),
-                },
-            });
-            let turn = draft.session.last_turn;
-            SessionReply::Accepted { turn }
-        }
-        SessionCommand::ReceiveProxyInput { proxy, input } => {
-            draft.admit_message()?;
-            draft.admit_proxy_input(proxy, input)?
-        }
-        SessionCommand::FinishWork { effect, outcome } => {
-            draft.finish_work(effect, outcome);
-            SessionReply::Done
-        }
-        SessionCommand::FireTimer(timer) => {
-            if draft.session.ended.is_none() {
-                draft.fire_due();
-                if *timer == SessionTimer::Idle {
-                    draft.end_if_idle();
-                }
-            }
-            SessionReply::Done
-        }
-        SessionCommand::Act { actor, request } => draft.act(actor, request)?,
-        SessionCommand::WorkflowFinished { interrupt, result } => {
-            draft.note_workflow_end(interrupt, result);
-            SessionReply::Done
-        }
-        SessionCommand::WorkflowAsked {
-            interrupt,
-            question,
-        } => {
-            draft.note_workflow_question(interrupt, question);
-            SessionReply::Done
-        }
-        SessionCommand::WorkflowQuestionClosed(closed) => {
-            draft.close_workflow_question(closed);
-            SessionReply::Done
-        }
-        SessionCommand::StartFlow {
-            flow_id,
-            input,
-            parent,
-            on_active,
-        } => {
-            draft.fire_due();
-            draft.start_for_workflow(flow_id, input.clone(), parent, *on_active)?
-        }
-        SessionCommand::BeginScheduled { turn } => draft.accept_scheduled(turn)?,
-        SessionCommand::CancelFlow { parent } => {
-            draft.cancel_flow_of(parent);
-            SessionReply::Done
-        }
-        SessionCommand::ReportNondeterminism(found) => {
-            if draft.session.ended.is_some() {
-                return Err(SessionRefusal::Ended.into());
-            }
-            draft.emit_for(
-                Some(found.flow.clone()),
-                Body::FlowNondeterministic {
-                    step: found.step,
-                    expected: found.expected.clone(),
-                    actual: found.actual.clone(),
-                    code_hash: found.code_hash.clone(),
-                },
-            );
-            SessionReply::Done
-        }
-        SessionCommand::ChangeProfile(change) => {
-            if draft.session.ended.is_some() {
-                return Err(SessionRefusal::Ended.into());
-            }
-            draft.emit(Body::ProfileChanged(change.clone()));
-            SessionReply::Done
-        }
-        SessionCommand::RecordExternalReply {
-            message_id,
-            text,
-            sent_at,
-        } => draft.note_external_reply(message_id, text, *sent_at)?,
-        SessionCommand::WithholdText { effect } => {
-            draft.withhold_text(effect);
-            SessionReply::Done
-        }
-        SessionCommand::RecordAuthorization(decision) => {
-            draft.actor = decision.actor.clone();
-            draft.emit(Body::AuthorizationDecided(decision.clone()));
-            SessionReply::Done
-        }
-    };
+    let reply = draft.carry_out(command)?;
     Ok(draft.into_decision(reply)?)
 }
 
 impl Draft<'_> {
+    fn carry_out(&mut self, command: &SessionCommand) -> Result<SessionReply, SessionRefusal> {
+        Ok(match command {
+            // The session exists: this is another message of it.
+            SessionCommand::Start { message, .. } | SessionCommand::Receive { message } => {
+                self.admit_message()?;
+                let turn = self.accept((**message).clone());
+                SessionReply::Accepted { turn }
+            }
+            SessionCommand::ReceiveAndBegin { message } => {
+                self.admit_message()?;
+                let turn = self.accept((**message).clone());
+                self.begin_only_turn();
+                SessionReply::Accepted { turn }
+            }
+            // It exists already.
+            SessionCommand::Open { .. } => SessionReply::Done,
+            SessionCommand::RunCommand {
+                message,
+                transport,
+                target,
+            } => {
+                self.admit_message()?;
+                self.emit(Body::TurnQueued {
+                    cause: TurnCause::AdminCommand {
+                        message: message.clone(),
+                        transport: transport.clone(),
+                        target: target.clone(),
+                    },
+                });
+                let turn = self.session.last_turn;
+                SessionReply::Accepted { turn }
+            }
+            SessionCommand::ReceiveProxyInput { proxy, input } => {
+                self.admit_message()?;
+                self.admit_proxy_input(proxy, input)?
+            }
+            SessionCommand::FinishWork { effect, outcome } => {
+                self.finish_work(effect, outcome);
+                SessionReply::Done
+            }
+            SessionCommand::FireTimer(timer) => {
+                self.fire_timer(timer);
+                SessionReply::Done
+            }
+            SessionCommand::Act { actor, request } => self.act(actor, request)?,
+            SessionCommand::WorkflowFinished { interrupt, result } => {
+                self.note_workflow_end(interrupt, result);
+                SessionReply::Done
+            }
+            SessionCommand::WorkflowAsked {
+                interrupt,
+                question,
+            } => {
+                self.note_workflow_question(interrupt, question);
+                SessionReply::Done
+            }
+            SessionCommand::WorkflowQuestionClosed(closed) => {
+                self.close_workflow_question(closed);
+                SessionReply::Done
+            }
+            SessionCommand::StartFlow {
+                flow_id,
+                input,
+                parent,
+                on_active,
+            } => {
+                self.fire_due();
+                self.start_for_workflow(flow_id, input.clone(), parent, *on_active)?
+            }
+            SessionCommand::BeginScheduled { turn } => self.accept_scheduled(turn)?,
+            SessionCommand::CancelFlow { parent } => {
+                self.cancel_flow_of(parent);
+                SessionReply::Done
+            }
+            SessionCommand::ReportNondeterminism(found) => {
+                if self.session.ended.is_some() {
+                    return Err(SessionRefusal::Ended);
+                }
+                self.emit_for(
+                    Some(found.flow.clone()),
+                    Body::FlowNondeterministic {
+                        step: found.step,
+                        expected: found.expected.clone(),
+                        actual: found.actual.clone(),
+                        code_hash: found.code_hash.clone(),
+                    },
+                );
+                SessionReply::Done
+            }
+            SessionCommand::ChangeProfile(change) => {
+                if self.session.ended.is_some() {
+                    return Err(SessionRefusal::Ended);
+                }
+                self.emit(Body::ProfileChanged(change.clone()));
+                SessionReply::Done
+            }
+            SessionCommand::RecordExternalReply {
+                message_id,
+                text,
+                sent_at,
+            } => self.note_external_reply(message_id, text, *sent_at)?,
+            SessionCommand::WithholdText { effect } => {
+                self.withhold_text(effect);
+                SessionReply::Done
+            }
+            SessionCommand::RecordAuthorization(decision) => {
+                self.actor = decision.actor.clone();
+                self.emit(Body::AuthorizationDecided(decision.clone()));
+                SessionReply::Done
+            }
+            SessionCommand::Authorized { decision, command } => {
+                self.actor.clone_from(&decision.actor);
+                self.emit(Body::AuthorizationDecided(decision.clone()));
+                self.actor = None;
+                self.carry_out(command)?
+            }
+        })
+    }
+
     fn act(
         &mut self,
         actor: &AdminActor,
@@ -356,20 +362,52 @@ impl Draft<'_> {
         due.is_some_and(|due| due <= self.now)
     }
 
-    /// Does what is due before anything else happens, in the order of the deadlines.
-    pub(super) fn fire_due(&mut self) {
+    /// A timer came. What was due before it comes first; what is due after it has timers of its own, which may have
+    /// to wait for those of other sessions.
+    fn fire_timer(&mut self, timer: &SessionTimer) {
         if self.session.ended.is_some() {
             return;
         }
-        let timers = self.session.required_timers().into_iter();
-        let mut due: Vec<_> = timers
-            .filter(|(timer, due)| *due <= self.now && *timer != SessionTimer::Idle)
-            .collect();
-        // At the same time, a reminder comes before the timeout of its question.
-        let is_timeout = |timer: &SessionTimer| matches!(timer, SessionTimer::Interrupt { .. });
-        due.sort_by_key(|(timer, due)| (*due, is_timeout(timer)));
-        for (timer, _) in due {
-            self.fire(&timer);
+        if *timer == SessionTimer::Idle {
+            self.fire_until(self.now, true);
+            return self.end_if_idle();
         }
+        let due = self.session.required_timers().get(timer).copied();
+        if let Some(due) = due.filter(|due| *due <= self.now) {
+            self.fire_until(due, true);
+        }
+    }
+
+    /// Does what is due before anything else happens, in the order of the deadlines.
+    pub(super) fn fire_due(&mut self) {
+        self.fire_until(self.now, false);
+    }
+
+    /// Fires what is due until then. `begins`: the turn of a deadline begins before the next deadline, unless
+    /// another turn is under way. That of a reminder does so always, because it runs no code of a flow.
+    fn fire_until(&mut self, until: Timestamp, begins: bool) {
+        let mut fired = BTreeSet::new();
+        while let Some(timer) = self.next_due(until, &fired) {
+            self.fire(&timer);
+            if begins || matches!(timer, SessionTimer::Reminder { .. }) {
+                self.begin_only_turn();
+            }
+            if self.has_stopped() {
+                return;
+            }
+            fired.insert(timer);
+        }
+    }
+
+    /// The first timer until then that was not fired. At the same time, a reminder comes before the timeout of its
+    /// question.
+    fn next_due(&self, until: Timestamp, fired: &BTreeSet<SessionTimer>) -> Option<SessionTimer> {
+        let timers = self.session.required_timers().into_iter();
+        let due = timers.filter(|(timer, due)| {
+            *due <= until && *timer != SessionTimer::Idle && !fired.contains(timer)
+        });
+        let is_timeout = |timer: &SessionTimer| matches!(timer, SessionTimer::Interrupt { .. });
+        let first = due.min_by_key(|(timer, due)| (*due, is_timeout(timer)));
+        first.map(|(timer, _)| timer)
     }
 }

@@ -203,6 +203,11 @@ impl<'a> Draft<'a> {
         self.journal.iter().filter(|(of, _)| of == run).count()
     }
 
+    /// Nothing of this draft is kept: a program has to be loaded, or did something else than before.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.found_divergence.is_some() || self.needs_program.is_some()
+    }
+
     pub(super) fn into_decision(
         mut self,
         reply: SessionReply,

@@ -207,8 +207,13 @@ impl Draft<'_> {
         if let Some(next) = self.leave_diverged() {
             return next;
         }
-        let payload = self.resolution_payload(&escalation);
-        let by = resumed_by(escalation.status);
+        let (payload, by) = match self.earlier_handback_of(id) {
+            Some(payload) => (payload, ResumedBy::LiveHandback),
+            None => (
+                self.resolution_payload(&escalation),
+                resumed_by(escalation.status),
+            ),
+        };
         let outcome = payload["outcome"].as_str().unwrap_or_default().to_owned();
         self.leave_pause(&interrupt, "wait", by, &outcome, None);
         self.resume_flow(Resume::Value(Some(payload)))

@@ -31,13 +31,14 @@ impl Draft<'_> {
                 refuse("hitl_active", "a person has the conversation")
             }
             FlowEffect::Ask { key, text, .. } => {
+                let candidate = self.prepare(&text, CandidateOrigin::Ask, None);
                 self.pause_flow(FlowPause::Ask {
                     interrupt_id,
                     key: key.clone(),
                     asked_at: self.now,
                     reminded: 0,
                 });
-                Performed::Leave(self.respond(&text, CandidateOrigin::Ask, None))
+                Performed::Leave(self.pass_on(candidate))
             }
             FlowEffect::Tool {
                 name,

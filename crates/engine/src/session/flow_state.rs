@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tandem_record::conversation::{FlowPause, FlowRef, ParentNode, WorkflowResult};
+use tandem_record::conversation::{FlowPause, FlowRef, ParentNode, TurnCause, WorkflowResult};
 use tandem_record::{EscalationId, FlowId, InterruptId, MessageId, RunId, Timestamp};
 
 /// The flow run of the session.
@@ -40,6 +40,9 @@ pub struct ActiveFlow {
     /// What a wait for the handback gets of the last takeover that ended during this run.
     #[serde(default)]
     pub(super) handback: Option<Value>,
+    /// What was decided about its question in the turn in which it diverged. A retry hands it over again.
+    #[serde(default)]
+    pub(super) undelivered: Option<Box<TurnCause>>,
 }
 
 /// Whether the author's `id` of an effect names an interrupt.

@@ -27,7 +27,7 @@ impl Draft<'_> {
             // A person was called without a flow.
             return match self.session.attached_escalation() {
                 Some(_) => self.hold_message(),
-                None => Next::Router,
+                None => self.answer_after_divergence().unwrap_or(Next::Router),
             };
         };
         let pause = flow.pause.clone();
@@ -54,6 +54,14 @@ impl Draft<'_> {
                 Next::DONE
             }
         }
+    }
+
+    /// A run diverged while the user wrote nothing: they are told now, once (Z-216).
+    fn answer_after_divergence(&mut self) -> Option<Next> {
+        let text = self.cx.agent.texts.fallback_reply.clone();
+        let is_owed = self.session.owes_fallback && self.turn().cause.is_of_user();
+        let is_told = is_owed && !text.trim().is_empty();
+        is_told.then(|| self.respond(&text, CandidateOrigin::Fallback, None))
     }
 
     fn answer_ask(&mut self, interrupt: &InterruptId, key: String) -> Next {

@@ -22,8 +22,18 @@ impl Draft<'_> {
         origin: CandidateOrigin,
         structured: Option<Value>,
     ) -> Next {
-        let source = self.source_of(origin);
-        self.respond_from(source, text, origin, structured)
+        let candidate = self.prepare(text, origin, structured);
+        self.pass_on(candidate)
+    }
+
+    /// Makes a candidate of a text; `None` without a text.
+    pub(super) fn prepare(
+        &mut self,
+        text: &str,
+        origin: CandidateOrigin,
+        structured: Option<Value>,
+    ) -> Option<(Candidate, ResponseSource)> {
+        self.prepare_from(self.source_of(origin), text, origin, structured)
     }
 
     /// Texts of a waiting flow are the flow's, also those that do not resume it.
@@ -55,8 +65,19 @@ impl Draft<'_> {
         origin: CandidateOrigin,
         structured: Option<Value>,
     ) -> Next {
+        let candidate = self.prepare_from(source, text, origin, structured);
+        self.pass_on(candidate)
+    }
+
+    fn prepare_from(
+        &mut self,
+        source: ResponseSource,
+        text: &str,
+        origin: CandidateOrigin,
+        structured: Option<Value>,
+    ) -> Option<(Candidate, ResponseSource)> {
         if text.trim().is_empty() {
-            return Next::DONE;
+            return None;
         }
         let candidate = Candidate {
             index: self.turn().candidates,
@@ -69,6 +90,15 @@ impl Draft<'_> {
             candidate: candidate.clone(),
             source,
         });
+        Some((candidate, source))
+    }
+
+    /// Sends a candidate, or lets the hook decide first.
+    pub(super) fn pass_on(&mut self, prepared: Option<(Candidate, ResponseSource)>) -> Next {
+        let Some((candidate, source)) = prepared else {
+            return Next::DONE;
+        };
+        let origin = candidate.origin;
         if self.is_silenced(origin) {
             self.suppress(SILENCED);
             return Next::DONE;

@@ -247,6 +247,11 @@ impl Draft<'_> {
             code_hash: flow.version.clone(),
         });
         match policy {
+            OnDivergence::Park if !self.turn().cause.is_of_user() => {
+                // The next message of the user is answered with the fallback reply.
+                self.replay_queue();
+                return Next::DONE;
+            }
             OnDivergence::Park => {}
             OnDivergence::Fail => self.fail_diverged(&flow.run, "diverged"),
             OnDivergence::Restart => {
@@ -286,14 +291,40 @@ impl Draft<'_> {
                 );
                 self.settle(&flow, true);
                 // Its bridge was stopped when it diverged.
-                self.queue_bridge_end("flow_diverged", false);
-                Ok(SessionReply::Done)
+                let bridge = self.queue_bridge_end("flow_diverged", false);
+                let turn = bridge.or_else(|| self.queue_undelivered(&flow));
+                Ok(turn.map_or(SessionReply::Done, |turn| SessionReply::Accepted { turn }))
             }
             DivergenceAction::Restart => {
                 self.give_up_diverged(run, "restarted");
                 Ok(self.queue_start(restart_of(&flow)))
             }
         }
+    }
+
+    /// What was decided about the question of a run when it diverged, or since, gets a turn. Returns its number.
+    fn queue_undelivered(&mut self, flow: &super::ActiveFlow) -> Option<u64> {
+        let pause = flow.pause.as_ref()?;
+        let escalation = pause.escalation_id();
+        let closed = escalation.filter(|id| {
+            let known = self.session.escalations.get(*id);
+            known.is_some_and(|escalation| !escalation.is_open())
+        });
+        let finished = flow.finished_workflow.as_ref();
+        let finished = finished.filter(|(interrupt, _)| interrupt == pause.interrupt_id());
+        let cause = match (closed, &flow.undelivered, finished) {
+            (Some(id), _, _) => TurnCause::EscalationClosed {
+                escalation: id.clone(),
+            },
+            (None, Some(cause), _) => (**cause).clone(),
+            (None, None, Some((interrupt, result))) => TurnCause::WorkflowFinished {
+                interrupt: interrupt.clone(),
+                result: Box::new(result.clone()),
+            },
+            (None, None, None) => return None,
+        };
+        self.emit(Body::TurnQueued { cause });
+        Some(self.session.last_turn)
     }
 
     fn settle(&mut self, flow: &super::ActiveFlow, retried: bool) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tandem_record::conversation::{
-    AdminActor, AgentMode, ApprovalAsked, EscalationRecord, FlowPause, FlowStartRequest,
+    AdminActor, AgentMode, ApprovalAsked, EscalationRecord, FlowPause, FlowRef, FlowStartRequest,
     LedgerMessage, QueuedMessage, SessionEnd, SessionStart, TurnCause, WaitFor,
 };
 use tandem_record::{EffectId, EscalationId, InterruptId, MessageId, RunId, Seq, Timestamp};
@@ -28,6 +28,9 @@ pub struct ChatSession {
     pub(super) last_active_at: Timestamp,
     pub(super) ended: Option<(Timestamp, SessionEnd)>,
     pub(super) message_count: u64,
+    /// A run diverged while the user wrote nothing: their next message is answered with the fallback reply.
+    #[serde(default)]
+    pub(super) owes_fallback: bool,
     /// The author's keys. Reserved keys follow from the rest of the state.
     pub(super) kv: BTreeMap<String, Value>,
     /// About how many bytes they take as JSON.
@@ -269,6 +272,15 @@ impl ChatSession {
     /// Runs that no longer fit their code and wait for an operator.
     pub fn diverged(&self) -> impl Iterator<Item = &ActiveFlow> {
         self.diverged.values()
+    }
+
+    /// The diverged run that waits at this interrupt.
+    pub(super) fn diverged_wait(&self, interrupt: &InterruptId) -> Option<FlowRef> {
+        let waits = |flow: &&ActiveFlow| {
+            let pause = flow.pause.as_ref();
+            pause.is_some_and(|pause| pause.interrupt_id() == interrupt)
+        };
+        self.diverged().find(waits).map(ActiveFlow::reference)
     }
 
     /// The escalation that decides the session's mode, while it is open.

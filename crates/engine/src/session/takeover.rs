@@ -397,6 +397,11 @@ impl Draft<'_> {
         line.is_some_and(|line| self.is_admin_command(&line.name))
     }
 
+    /// What the flow gets that waits for the end of this takeover, where it diverged when the takeover ended.
+    pub(super) fn earlier_handback_of(&self, id: &EscalationId) -> Option<Value> {
+        self.wait_of_takeover(id).and(self.earlier_handback())
+    }
+
     /// What a wait for the handback returns at once: the payload of a takeover that has ended in this run.
     pub(super) fn earlier_handback(&self) -> Option<Value> {
         self.session.flow.as_ref()?.handback.clone()

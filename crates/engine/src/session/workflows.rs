@@ -109,6 +109,14 @@ impl Draft<'_> {
                     result: Box::new(result.clone()),
                 },
             });
+        } else if let Some(run) = self.session.diverged_wait(interrupt) {
+            self.emit_for(
+                Some(run),
+                Body::WorkflowFinishedEarly {
+                    interrupt_id: interrupt.clone(),
+                    result: result.clone(),
+                },
+            );
         } else if starts {
             self.emit(Body::WorkflowFinishedEarly {
                 interrupt_id: interrupt.clone(),

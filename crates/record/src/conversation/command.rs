@@ -87,6 +87,23 @@ pub enum SessionCommand {
     WithholdText { effect: EffectId },
     /// The agent's rules allowed or refused an action.
     RecordAuthorization(Box<super::AuthorizationDecision>),
+    /// A command of an admin with the answer of the agent's rules that allows it. Both are one decision: no crash
+    /// can keep the one without the other.
+    Authorized {
+        decision: Box<super::AuthorizationDecision>,
+        command: Box<SessionCommand>,
+    },
+}
+
+impl SessionCommand {
+    /// The command without what allows it.
+    #[must_use]
+    pub fn plain(&self) -> &Self {
+        match self {
+            Self::Authorized { command, .. } => command.plain(),
+            command => command,
+        }
+    }
 }
 
 /// The code of a flow run does not do the same each time.

@@ -147,6 +147,11 @@ impl TurnCause {
         }
     }
 
+    /// Whether the user wrote something.
+    pub fn is_of_user(&self) -> bool {
+        matches!(self, Self::Message { .. } | Self::QueueReplay { .. })
+    }
+
     /// What a schedule begins with the turn.
     pub fn scheduled(&self) -> Option<&ScheduledTurn> {
         match self {

@@ -109,6 +109,15 @@ impl AnswerPieces {
         }
     }
 
+    /// Nothing more is streamed of what models write for this session now.
+    pub(crate) fn silence(&self, stream: &StreamId) {
+        let mut held = self.held.lock();
+        let streamed = held.streams.get_mut(stream);
+        for answer in streamed.into_iter().flat_map(|s| &mut s.answers) {
+            answer.is_cut |= answer.is_open;
+        }
+    }
+
     /// A call of a model begins. When it is made again, nothing more of it is streamed: its readers may have
     /// parts of another answer.
     pub(crate) fn open(self: &Arc<Self>, stream: &StreamId, work: &EffectId) -> AnswerWriter {

@@ -14,8 +14,8 @@ use tandem_engine::session::{
     ChatSession, SessionRefusal, inbound, is_admin_command, stopped_bridge,
 };
 use tandem_record::conversation::{
-    AdminActor, ProxyBridge, ProxyInput, ProxyInputSource, ProxyStatus, SessionCommand,
-    SessionEvent, SessionEventBody as Body, SessionReply,
+    AdminActor, AuthorizationDecision, ProxyBridge, ProxyInput, ProxyInputSource, ProxyStatus,
+    SessionCommand, SessionEvent, SessionEventBody as Body, SessionReply,
 };
 use tandem_record::{AgentId, EffectId, MessageId, Owner, ProxyId, Recorded, SessionId, StreamId};
 use tandem_store::{
@@ -186,7 +186,7 @@ impl Runtime {
             },
         };
         let claims = |claim: &MessageClaim| vec![new.claim_record(claim)];
-        match self.submit_input(bridge, input, &claims).await {
+        match self.submit_input(bridge, input, None, &claims).await {
             Ok(Ok(claim)) => Ok(Some(ReceivedMessage::Accepted(claim))),
             Ok(Err(SessionRefusal::Overloaded | SessionRefusal::ProxyFull)) => {
                 let message = "too many messages of this desk wait";
@@ -201,11 +201,11 @@ impl Runtime {
         }
     }
 
-    /// Accepts input over the API, of somebody with the right.
+    /// Accepts input over the API, of somebody with the right. What allows it is written with it.
     pub async fn receive_proxy_input(
         &self,
         bridge: &ProxyRow,
-        actor: AdminActor,
+        right: (AdminActor, Box<AuthorizationDecision>),
         id: MessageId,
         mut text: String,
     ) -> Result<Result<ReceivedInput, SessionRefusal>, SubmitError> {
@@ -213,13 +213,15 @@ impl Runtime {
         if self.input_claim(bridge, &id).await?.is_some() {
             return Ok(Ok(ReceivedInput::Duplicate));
         }
+        let (actor, decision) = right;
         let input = ProxyInput {
             id,
             text,
             raw: None,
             source: ProxyInputSource::Actor(actor),
         };
-        match self.submit_input(bridge, input, &|_| Vec::new()).await {
+        let submitted = self.submit_input(bridge, input, Some(decision), &|_| Vec::new());
+        match submitted.await {
             Ok(accepted) => Ok(accepted.map(ReceivedInput::Accepted)),
             Err(SubmitError::IdempotencyKeyUsed) => Ok(Ok(ReceivedInput::Duplicate)),
             Err(error) => Err(error),
@@ -230,6 +232,7 @@ impl Runtime {
         &self,
         bridge: &ProxyRow,
         input: ProxyInput,
+        decision: Option<Box<AuthorizationDecision>>,
         claims: &(dyn Fn(&MessageClaim) -> Vec<IdempotencyRecord> + Send + Sync),
     ) -> Result<Result<MessageClaim, SessionRefusal>, SubmitError> {
         let conversations = self.conversations().ok_or(SubmitError::NotFound)?.clone();
@@ -261,6 +264,13 @@ impl Runtime {
         let command = SessionCommand::ReceiveProxyInput {
             proxy: bridge.proxy_id.clone(),
             input: Box::new(input),
+        };
+        let command = match decision {
+            Some(decision) => SessionCommand::Authorized {
+                decision,
+                command: Box::new(command),
+            },
+            None => command,
         };
         let stream = StreamId::of_session(&bridge.session_id);
         let sessions = &conversations.sessions;

@@ -18,7 +18,9 @@ use tandem_record::conversation::{
     ChatUser, ChatUserCommand, ChatUserReply, FirstContact, InboundMessage, SessionCommand,
     SessionReply, SessionStart, SessionTimer,
 };
-use tandem_record::{AgentId, ChatUserId, MediaId, Owner, Partition, SessionId, StreamId};
+use tandem_record::{
+    AgentId, ChatUserId, MediaId, MessageId, Owner, Partition, SessionId, StreamId,
+};
 use tandem_store::{Append, Fault, IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 /// Sessions that ended or began elsewhere while a message was accepted.
@@ -183,14 +185,31 @@ impl Runtime {
         &self,
         new: &NewMessage,
     ) -> Result<Option<ReceivedMessage>, Fault> {
-        let stored = self.store().idempotency_record(&new.claim_key()).await?;
-        let Some(stored) = stored else {
+        let claim = self.stored_claim(&new.claim_key()).await?;
+        Ok(claim.map(ReceivedMessage::Duplicate))
+    }
+
+    /// What became of a message that was accepted.
+    pub async fn message_claim(
+        &self,
+        owner: &Owner,
+        agent: &AgentId,
+        transport: &str,
+        message: &MessageId,
+    ) -> Result<Option<MessageClaim>, Fault> {
+        let partition = Partition::from(owner);
+        let key = IdempotencyKey::of_message(&partition, agent, transport, message);
+        self.stored_claim(&key).await
+    }
+
+    async fn stored_claim(&self, key: &IdempotencyKey) -> Result<Option<MessageClaim>, Fault> {
+        let Some(stored) = self.store().idempotency_record(key).await? else {
             return Ok(None);
         };
-        let claim = serde_json::from_str(&stored.response.body).map_err(|error| {
+        let claim = serde_json::from_str(&stored.response.body);
+        claim.map(Some).map_err(|error| {
             Fault::permanent("corrupt", format!("a claim cannot be read: {error}"))
-        })?;
-        Ok(Some(ReceivedMessage::Duplicate(claim)))
+        })
     }
 
     /// `None` when the session has ended.

@@ -2,10 +2,18 @@
 //! see the same, and the same request again is known as the same.
 
 use crate::runtime::Runtime;
-use tandem_record::conversation::{AdminRequest, DraftDecision};
+use tandem_record::conversation::{AdminRequest, DraftDecision, SessionCommand};
 
 impl Runtime {
-    pub(super) fn redact_admin_request(&self, request: &mut AdminRequest) {
+    pub(super) fn redact_admin_command(&self, command: &mut SessionCommand) {
+        match command {
+            SessionCommand::Authorized { command, .. } => self.redact_admin_command(command),
+            SessionCommand::Act { request, .. } => self.redact_admin_request(request),
+            _ => {}
+        }
+    }
+
+    fn redact_admin_request(&self, request: &mut AdminRequest) {
         match request {
             AdminRequest::Resolve { decision, .. } => {
                 let texts = [&mut decision.message, &mut decision.claimed_by];

@@ -72,9 +72,7 @@ impl Runtime {
         mut command: SessionCommand,
     ) -> Result<Result<SessionReply, SessionRefusal>, SubmitError> {
         let conversations = self.served_conversations()?;
-        if let SessionCommand::Act { request, .. } = &mut command {
-            self.redact_admin_request(request);
-        }
+        self.redact_admin_command(&mut command);
         let stream = StreamId::of_session(session);
         let sessions = &conversations.sessions;
         let answer = self.submit_command(sessions, &stream, command, None);

@@ -41,6 +41,13 @@ pub(super) fn decided_questions(
     session: &ChatSession,
     events: &[Recorded<SessionEvent>],
 ) -> Vec<DecidedQuestion> {
+    // An answer that is handed over again was audited when it was given.
+    let is_retried = events.iter().any(|recorded| {
+        matches!(
+            recorded.event.body,
+            Body::DivergenceSettled { retried: true, .. }
+        )
+    });
     let decided = events.iter().filter_map(|recorded| {
         let by = recorded.event.actor.clone();
         let at = recorded.at;
@@ -95,7 +102,7 @@ pub(super) fn decided_questions(
                     TurnCause::Answered {
                         interrupt, value, ..
                     },
-            } => Some(DecidedQuestion {
+            } if !is_retried => Some(DecidedQuestion {
                 interrupt: interrupt.clone(),
                 run: session.flow().map(|flow| flow.run_id().clone()),
                 kind: "clarification",

@@ -27,7 +27,7 @@ use tandem_engine::flow_run::FlowRunCommand;
 use tandem_engine::machine::{Decision, Machine};
 use tandem_engine::session::{ChatSession, SessionContext, SessionNeed};
 use tandem_record::conversation::{
-    AdminRequest, ChatUserCommand, NoticeRequest, SendRequest, SessionCommand,
+    AdminRequest, AgentMode, ChatUserCommand, NoticeRequest, SendRequest, SessionCommand,
     SessionEventBody as Body, SessionTimer, SessionWork, TurnCause,
 };
 use tandem_record::{AgentId, Effect, OrderKey, Recorded, RunId, StreamId, TimerName, Timestamp};
@@ -298,6 +298,9 @@ impl DrivenMachine for SessionMachine {
             false => crash.reach("after_commit"),
         }
         runtime.inner.metrics.conversations.observe(decision);
+        if decision.events.iter().any(silences) {
+            runtime.inner.pieces.silence(&decision.after.stream());
+        }
         if let Some(conversations) = &runtime.inner.config.conversations {
             let settings = &conversations.sessions.settings;
             if let Some(session) = decision.after.session()
@@ -321,6 +324,15 @@ fn event_body(event: &Recorded<tandem_record::conversation::SessionEvent>) -> &B
 /// Whether a flow may have run in the decision.
 fn has_flow_events(events: &[Recorded<tandem_record::conversation::SessionEvent>]) -> bool {
     events.iter().any(|event| event.event.flow.is_some())
+}
+
+/// Whether the agent does not write to the user any more.
+fn silences(event: &Recorded<tandem_record::conversation::SessionEvent>) -> bool {
+    match event_body(event) {
+        Body::LiveTakeoverStarted { .. } => true,
+        Body::ModeChanged { mode } => *mode != AgentMode::Auto,
+        _ => false,
+    }
 }
 
 /// Whether the decision only accepts a message.
@@ -366,7 +378,7 @@ pub(super) async fn decide(
     let now = runtime.clock().now();
     let may_run_code = !agent.flows.is_empty()
         && !matches!(
-            command,
+            command.plain(),
             SessionCommand::Start { .. }
                 | SessionCommand::Open { .. }
                 | SessionCommand::Receive { .. }
@@ -401,7 +413,9 @@ pub(super) async fn decide(
         return decide(current, command, agent, programs);
     }
     let tenant = current.tenant().clone();
-    let permit = runtime.inner.decision_work.acquire(Some(&tenant)).await;
+    let of = current.session().map(|session| &session.start().agent_id);
+    let work = &runtime.inner.decision_work;
+    let permit = work.acquire_for(Some(&tenant), of).await;
     let (current, command, agent) = (current.clone(), command.clone(), Arc::clone(agent));
     permit
         .run(move || decide(&current, &command, &agent, programs))

@@ -7,21 +7,20 @@ use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use crate::submit_stream::CommitRecord;
 use tandem_engine::session::SessionRefusal;
-use tandem_record::conversation::{AdminActor, AdminRequest, SessionCommand};
+use tandem_record::conversation::SessionCommand;
 use tandem_record::{MessageId, Partition, SessionId, StreamId, Timestamp};
 use tandem_store::{IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 impl Runtime {
-    /// Sends a text of an admin to the user of a session. False when its id was used before.
+    /// Sends a text of an admin to the user of a session, by a command that speaks. False when its id was used
+    /// before.
     pub async fn speak_in_session(
         &self,
         session: &SessionId,
         message_id: &MessageId,
-        actor: AdminActor,
-        mut request: AdminRequest,
+        mut command: SessionCommand,
     ) -> Result<Result<bool, SessionRefusal>, SubmitError> {
-        self.redact_admin_request(&mut request);
-        let command = SessionCommand::Act { actor, request };
+        self.redact_admin_command(&mut command);
         let place = format!("takeover:{session}");
         self.submit_once(session, &place, message_id, command).await
     }

@@ -32,11 +32,16 @@ declare module 'tandem' {
     after?: (result: Result, ctx: AgentContext) => unknown;
   }
 
+  export interface CommandContext extends AgentContext {
+    /** Who wrote the command. Only in handlers of commands with `access: 'admin'`; it is absent in others. */
+    readonly actor: Actor;
+  }
+
   export interface CommandDefinition<Args = any> {
     description?: string;
     access?: 'public' | 'admin';
     args?: Schema;
-    handler?: (ctx: AgentContext, args: Args) => unknown;
+    handler?: (ctx: CommandContext, args: Args) => unknown;
     /** The flow that the command starts. */
     flow?: string;
   }

@@ -283,6 +283,15 @@ declare module 'tandem' {
     escalationId?: string;
   }
 
+  export interface WorkflowOptions {
+    /** `false`: the flow goes on at once. */
+    wait?: boolean;
+    timeoutSeconds?: number;
+    cancelOnTimeout?: boolean;
+    /** Questions of the workflow are asked in this conversation. */
+    surfaceInterrupts?: boolean;
+  }
+
   export type FlowEffect =
     | { type: 'say'; text: string }
     | { type: 'ask'; key: string; text: string; reminders?: Reminder[] }
@@ -295,7 +304,7 @@ declare module 'tandem' {
     | ({ type: 'interrupt.proxy.start' } & ProxyStartOptions)
     | ({ type: 'interrupt.proxy.wait' } & ProxyWaitOptions)
     | { type: 'interrupt.proxy.stop'; reason?: string }
-    | { type: 'workflow.run'; workflowId: string; input?: unknown; wait?: boolean; timeoutSeconds?: number; cancelOnTimeout?: boolean };
+    | ({ type: 'workflow.run'; workflowId: string; input?: unknown } & WorkflowOptions);
 
   /** What a helper returns: `yield` it, or `yield*` it for a typed result. Never `await` it. */
   export type Yieldable<Result> = FlowEffect & { [Symbol.asyncIterator](): AsyncGenerator<FlowEffect, Result, any> };
@@ -313,7 +322,7 @@ declare module 'tandem' {
     proxyToAdmin(options: ProxyStartOptions): Yieldable<ProxyStarted>;
     proxyToAdmin(options: { stop: true; reason?: string }): Yieldable<{ stopped: boolean; proxyId?: string }>;
     waitForAdminInput(options?: ProxyWaitOptions): Yieldable<ProxyWaitResult>;
-    runWorkflow(workflowId: string | { workflowId: string; input?: unknown }, input?: unknown, options?: { wait?: boolean; timeoutSeconds?: number; cancelOnTimeout?: boolean }): Yieldable<{ runId: string; status: string; output?: any; error?: any }>;
+    runWorkflow(workflowId: string | { workflowId: string; input?: unknown }, input?: unknown, options?: WorkflowOptions): Yieldable<{ runId: string; status: string; output?: any; error?: any }>;
   }
 
   // --- errors that are thrown into a flow at the effect it yielded
@@ -341,6 +350,9 @@ declare module 'tandem' {
   }
 }
 
+// The contexts have names everywhere, also in files that import nothing.
+type FlowContext<Input = any> = import('tandem').FlowContext<Input>;
+type AgentContext = import('tandem').AgentContext;
 
 declare module 'zupa' {
   export * from 'tandem';

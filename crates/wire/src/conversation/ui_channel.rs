@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tandem_record::conversation::{
-    CandidateOrigin, ConfirmOutcome, LedgerMessage, MediaRef, SessionEnd, SessionEvent,
+    AgentMode, CandidateOrigin, ConfirmOutcome, LedgerMessage, MediaRef, SessionEnd, SessionEvent,
     SessionEventBody as Body, SessionStart,
 };
 use tandem_record::{EffectId, InterruptId, MediaId, Recorded, Seq, SessionId};
@@ -168,6 +168,8 @@ pub struct UiProjection {
     question: Option<InterruptId>,
     /// A person has the floor: nothing more of an answer is shown.
     is_taken_over: bool,
+    /// Nothing that the agent writes is sent without a person.
+    is_held_back: bool,
 }
 
 struct QueuedText {
@@ -194,12 +196,13 @@ impl UiProjection {
             options: Vec::new(),
             question: None,
             is_taken_over: false,
+            is_held_back: false,
         }
     }
 
     /// A piece of the answer of the turn under way.
     pub fn piece(&mut self, content: &str) -> Option<UiFrame> {
-        if self.is_taken_over {
+        if self.is_taken_over || self.is_held_back {
             return None;
         }
         let turn = self.turn.as_mut()?;
@@ -255,6 +258,13 @@ impl UiProjection {
                 frames.extend(self.turn_frame(turn, UiTurnState::Ended, seq));
                 frames
             }
+            Body::ModeChanged { mode } => {
+                self.is_held_back = *mode != AgentMode::Auto;
+                match self.is_held_back {
+                    true => self.withdraw(seq),
+                    false => Vec::new(),
+                }
+            }
             Body::ResponseQueued {
                 effect_id,
                 to,
@@ -262,6 +272,11 @@ impl UiProjection {
                 candidate,
                 ..
             } if *to == self.address => {
+                // Another text than the one that was streamed.
+                let replaced = match candidate.origin {
+                    CandidateOrigin::Fallback => self.withdraw(seq),
+                    _ => Vec::new(),
+                };
                 if let Some(under_way) = &mut self.turn {
                     under_way.has_queued = true;
                 }
@@ -271,7 +286,7 @@ impl UiProjection {
                     turn,
                 };
                 self.queued.insert(effect_id.clone(), text);
-                Vec::new()
+                replaced
             }
             Body::ResponseSent {
                 effect_id, speech, ..
@@ -295,16 +310,7 @@ impl UiProjection {
             }
             Body::LiveTakeoverStarted { .. } => {
                 self.is_taken_over = true;
-                let under_way = self.turn.as_mut().filter(|turn| turn.has_streamed);
-                let streamed = under_way.filter(|turn| !turn.has_queued).map(|turn| {
-                    turn.has_streamed = false;
-                    turn.number
-                });
-                let lost = streamed.map(|number| UiFrame::Suppressed {
-                    turn_id: self.session.turn_id(number),
-                    sequence: seq,
-                });
-                lost.into_iter().collect()
+                self.withdraw(seq)
             }
             Body::LiveTakeoverEnded(_) => {
                 self.is_taken_over = false;
@@ -358,6 +364,20 @@ impl UiProjection {
             // Nothing else concerns a visitor.
             _ => Vec::new(),
         }
+    }
+
+    /// What was streamed of the answer under way is not sent.
+    fn withdraw(&mut self, sequence: Seq) -> Vec<UiFrame> {
+        let under_way = self.turn.as_mut().filter(|turn| turn.has_streamed);
+        let streamed = under_way.filter(|turn| !turn.has_queued).map(|turn| {
+            turn.has_streamed = false;
+            turn.number
+        });
+        let lost = streamed.map(|number| UiFrame::Suppressed {
+            turn_id: self.session.turn_id(number),
+            sequence,
+        });
+        lost.into_iter().collect()
     }
 
     fn turn_frame(&self, turn: Option<u64>, state: UiTurnState, sequence: Seq) -> Vec<UiFrame> {

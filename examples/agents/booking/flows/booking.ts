@@ -1,8 +1,8 @@
-import type { FlowContext } from 'tandem';
+import { defineFlow } from 'tandem';
 
-export const booking = {
+export const booking = defineFlow({
   description: 'Books an appointment',
-  run: async function* (ctx: FlowContext) {
+  run: async function* (ctx) {
     const service = yield { type: 'ask', key: 'service', text: 'What is it for: a check-up, a cleaning, or something that hurts?' };
     const date = yield { type: 'ask', key: 'date', text: 'When do you want the appointment?' };
 
@@ -23,4 +23,4 @@ export const booking = {
     const appointment = yield { type: 'tool', name: 'create_appointment', args: { service, date } };
     yield { type: 'say', text: `Booked. Your appointment has the number ${appointment.number}; /appointments lists all of them.` };
   },
-};
+});

@@ -7,7 +7,8 @@ export const reserve_table = defineFlow({
   run: async function* (ctx) {
     let people = ctx.input.people;
     while (!(people > 0)) {
-      people = Number.parseInt(/\d+/.exec(yield* ctx.ask('people', 'For how many people is the table?')) ?? '');
+      const reply = yield* ctx.ask('people', 'For how many people is the table?');
+      people = Number.parseInt(/\d+/.exec(reply)?.[0] ?? '');
     }
     const time = ctx.input.time ?? (yield* ctx.ask('time', 'At what time? The kitchen is open from 18 to 22:30.'));
     const confirmed = yield* ctx.confirm({ question: `A table for ${people} at ${time}. Shall I reserve it?` });

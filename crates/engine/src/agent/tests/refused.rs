@@ -1,7 +1,7 @@
 //! What start-up validation refuses.
 
 use super::{flow, function, problems, spec, with};
-use crate::agent::LoadedFlow;
+use crate::agent::{AgentSpec, LoadedFlow};
 use serde_json::{Value, json};
 
 /// The single problem of a configuration, as `path: message`.
@@ -378,5 +378,23 @@ fn settings_of_speech_need_speech() {
         assert_eq!(found, format!("/{name}: has no effect without `speech`"));
         let speech = json!({ name: value, "speech": {"provider": "scripted"} });
         spec(&with(speech));
+    }
+}
+
+/// §10.1: `flow.<agentId>.<flowId>` names one flow, and ids contain no `:` or `/`.
+#[test]
+fn agent_ids_are_plain_names() {
+    let config = with(json!({}));
+    for id in ["desk", "front_desk-2", "Empfang"] {
+        let problems = AgentSpec::compile(id, &config, &[]).err();
+        assert_eq!(problems, None, "{id}");
+    }
+    for id in ["", "a:b", "a/b", "a.b", "evil name", "a\n"] {
+        let problems = AgentSpec::compile(id, &config, &[]).expect_err(id);
+        let [problem] = problems.as_slice() else {
+            panic!("one problem of {id}: {problems:?}");
+        };
+        assert_eq!(problem.path, "");
+        assert!(problem.message.contains("letters, digits"), "{problem:?}");
     }
 }

@@ -157,6 +157,29 @@ fn diverged_run_is_parked_and_fails_when_it_is_given_up() {
     );
 }
 
+/// Z-216 (half: retried run waits again, and takes answers)
+#[test]
+fn retried_run_waits_again() {
+    let mut journal = Journal::started();
+    let effect = json!({"type": "ask", "key": "amount", "text": "How much?"});
+    journal.wait(0, effect.clone(), asking(0));
+    let before = journal.view();
+    journal.append([FlowRecord::Diverged {
+        step: 0,
+        expected: json!({"type": "ask"}),
+        actual: json!({"type": "say"}),
+    }]);
+    let names = journal.append([FlowRecord::Paused {
+        pause: asking(0),
+        question: effect,
+    }]);
+    assert_eq!(names, ["flow.paused", "run_resumed", "node_suspended"]);
+    let after = journal.view();
+    assert_eq!(after.status, RunStatus::WaitingInput);
+    assert_eq!(after.interrupts, before.interrupts);
+    assert_eq!(after.paused_at, None);
+}
+
 #[test]
 fn journal_begins_with_its_only_start() {
     let unstarted = Journal {

@@ -97,7 +97,15 @@ impl ChatSession {
                 self.flow.take_if(|flow| Some(&flow.run) == run);
             }
             Body::FlowDiverged { .. } => {
+                let cause = self.turn.as_ref().map(|turn| &turn.cause);
+                self.owes_fallback = cause.is_some_and(|cause| !cause.is_of_user());
+                let undelivered = cause.filter(|cause| is_given_once(cause)).cloned();
                 if let Some(flow) = self.flow.take() {
+                    let undelivered = undelivered.map(Box::new);
+                    let flow = ActiveFlow {
+                        undelivered,
+                        ..flow
+                    };
                     self.diverged.insert(flow.run.clone(), flow);
                 }
                 if self.diverged.len() > MAX_DIVERGED {
@@ -108,16 +116,23 @@ impl ChatSession {
                 flow_run_id,
                 retried,
             } => {
+                self.owes_fallback = false;
                 let flow = self.diverged.remove(flow_run_id);
-                if *retried {
-                    self.flow = flow;
+                if let Some(flow) = flow.filter(|_| *retried) {
+                    self.attach_again(&flow);
+                    self.flow = Some(ActiveFlow {
+                        undelivered: None,
+                        ..flow
+                    });
                 }
             }
             Body::WorkflowFinishedEarly {
                 interrupt_id,
                 result,
             } => {
-                if let Some(flow) = &mut self.flow {
+                let parked = event.flow.as_ref().map(|flow| &flow.flow_run_id);
+                let parked = parked.and_then(|run| self.diverged.get_mut(run));
+                if let Some(flow) = parked.or(self.flow.as_mut()) {
                     flow.finished_workflow = Some((interrupt_id.clone(), result.clone()));
                 }
             }
@@ -183,8 +198,25 @@ impl ChatSession {
             client_ids: Vec::new(),
             finished_workflow: None,
             handback: None,
+            undelivered: None,
         });
         self.turn_speaks_for_flow();
+    }
+
+    /// A run goes on where it waited: so does the escalation it opened, unless somebody decided it meanwhile.
+    fn attach_again(&mut self, flow: &ActiveFlow) {
+        let Some(id) = &flow.escalation else { return };
+        let Some(escalation) = self.escalations.get_mut(id) else {
+            return;
+        };
+        if !escalation.is_open() || !escalation.detached {
+            return;
+        }
+        escalation.detached = false;
+        let pause = flow.pause.as_ref();
+        let waits = pause.filter(|pause| pause.escalation_id() == Some(id));
+        escalation.interrupt_id = waits.map(|pause| pause.interrupt_id().clone());
+        self.attached = Some(id.clone());
     }
 
     /// The active flow speaks in the turn under way.
@@ -199,4 +231,13 @@ impl ChatSession {
             _ => ResponseSource::Flow,
         };
     }
+}
+
+/// Whether nobody gives it again: what a person decided, or the result of a workflow. An answer of the user is not
+/// kept, because they are told to try again, and a deadline stays due.
+fn is_given_once(cause: &TurnCause) -> bool {
+    matches!(
+        cause,
+        TurnCause::Answered { .. } | TurnCause::WorkflowFinished { .. }
+    )
 }

@@ -33,6 +33,7 @@ impl ChatSession {
             last_active_at: at,
             ended: None,
             message_count: 0,
+            owes_fallback: false,
             kv: BTreeMap::new(),
             kv_bytes: 0,
             memory: VecDeque::new(),

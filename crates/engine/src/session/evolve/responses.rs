@@ -14,6 +14,9 @@ impl ChatSession {
     pub(super) fn fold_response(&mut self, event: &SessionEvent, at: Timestamp) {
         match &event.body {
             Body::ResponsePrepared { candidate, source } => {
+                if candidate.origin == CandidateOrigin::Fallback {
+                    self.owes_fallback = false;
+                }
                 let is_of_flow = *source == ResponseSource::Flow;
                 if self
                     .turn

@@ -2,8 +2,12 @@
 
 use super::escalations::waiting_desk_with;
 use super::harness::{TestSession, failed, value};
+use crate::session::SessionRefusal;
 use serde_json::{Value, json};
-use tandem_record::conversation::{AuthorizationDecision, CodeOutcome, SessionEventBody as Body};
+use tandem_record::conversation::{
+    AdminActor, AdminRequest, AgentMode, AuthorizationDecision, CodeOutcome, SessionCommand,
+    SessionEventBody as Body,
+};
 
 const DENIED: &str = "You cannot use this command.";
 
@@ -236,7 +240,7 @@ fn resolve_command_decides_with_the_right_for_escalations() {
     assert_eq!(desk.paused_on(), Some("admin_resolution"));
     let usage = desk.run_command("ana", &format!("/resolve {id} maybe"), &id);
     assert!(usage[0].starts_with("Usage: /resolve"), "{usage:?}");
-    let told = desk.run_command("ana", "/resolve u1 reject Too old.", "u1");
+    let told = desk.run_command("ana", "/resolve u1 Reject Too old.", "u1");
     assert!(told.contains(&format!("{id} is rejected.")), "{told:?}");
     let record = desk.state().escalations().next().expect("one");
     let resolution = record.resolution.as_ref().expect("resolved");
@@ -283,4 +287,46 @@ fn first_word_of_an_admin_command_may_name_a_target() {
     assert_eq!(target("/vip"), None);
     assert_eq!(target("/help u1"), None);
     assert_eq!(target("hello u1"), None);
+}
+
+/// Z-226 (half: no crash keeps what allows an action without the action), Z-258, Z-152
+#[test]
+fn right_and_action_are_one_decision() {
+    let decision = AuthorizationDecision {
+        granted: true,
+        action: "flow.manage".to_owned(),
+        actor: Some(AdminActor {
+            id: "ana".to_owned(),
+            role: None,
+            channel: "ui_api".to_owned(),
+            metadata: None,
+        }),
+        signal: None,
+        escalation_id: None,
+        proxy_id: None,
+        reason: None,
+        adapter: "ui_api".to_owned(),
+    };
+    let mut desk = TestSession::new(json!({}), &[]);
+    desk.say("hi");
+    let act = |request: AdminRequest| SessionCommand::Authorized {
+        decision: Box::new(decision.clone()),
+        command: Box::new(SessionCommand::Act {
+            actor: decision.actor.clone().expect("ana"),
+            request,
+        }),
+    };
+    let events = desk.events.len();
+    let mode = AgentMode::Off;
+    desk.command(act(AdminRequest::SetMode { mode }))
+        .expect("allowed");
+    assert!(matches!(
+        &desk.events[events..],
+        [Body::AuthorizationDecided(decided), Body::ModeChanged { .. }] if **decided == decision
+    ));
+    // A refused action leaves nothing: its right is recorded by itself.
+    let events = desk.events.len();
+    let refused = desk.command(act(AdminRequest::AbortFlow));
+    assert_eq!(refused, Err(SessionRefusal::NoFlow));
+    assert_eq!(desk.events.len(), events);
 }

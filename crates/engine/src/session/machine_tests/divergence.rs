@@ -3,6 +3,7 @@
 use super::flows::route_on_start;
 use super::harness::{Code, TestSession, code, done, effect, text_of};
 use crate::session::SessionRefusal;
+use crate::session::program::Resume;
 use serde_json::{Value, json};
 use tandem_record::RunId;
 use tandem_record::conversation::{
@@ -154,7 +155,7 @@ fn parked_run_is_not_retried_over_an_active_flow() {
 }
 
 /// A deadline finds the divergence too.
-/// Z-216 (half: a deadline finds the divergence too), Z-192 (half: the deadline of a diverged run)
+/// Z-216 (half: a deadline finds the divergence too, and the user's next message gets the fallback reply once), Z-192 (half: the deadline of a diverged run)
 #[test]
 fn deadline_of_a_diverged_run_resumes_nothing() {
     let sure = code(|step, _, _| match step {
@@ -166,7 +167,116 @@ fn deadline_of_a_diverged_run_resumes_nothing() {
     desk.say("start sure");
     desk.change_code();
     desk.wait_seconds(301);
-    assert_eq!(desk.sent, ["Sure?", FALLBACK]);
+    assert_eq!(desk.sent, ["Sure?"], "the user wrote nothing");
     assert_eq!(desk.count(|e| matches!(e, Body::ConfirmTimedOut { .. })), 0);
     assert!(desk.state().flow().is_none());
+    assert_eq!(desk.say("hello"), [FALLBACK]);
+    assert_eq!(desk.say("hello"), ["model speaks"]);
+}
+
+fn wait_for_decision() -> Code {
+    code(|step, with, _| match step {
+        0 => {
+            effect(json!({"type": "interrupt.escalate", "mode": "async_resolution", "reason": "r"}))
+        }
+        1 => effect(
+            json!({"type": "interrupt.wait", "waitFor": "admin_resolution",
+            "timeoutSeconds": 600}),
+        ),
+        2 => {
+            let Resume::Value(Some(result)) = with else {
+                panic!("no result: {with:?}");
+            };
+            let (outcome, approved) = (&result["outcome"], &result["approved"]);
+            effect(json!({"type": "say", "text": format!("{outcome} {approved}")}))
+        }
+        _ => done(),
+    })
+}
+
+/// A desk whose flow waits for a decision and whose code was changed.
+fn changed_escalation() -> (TestSession, RunId) {
+    let fields = json!({"beforeLLM": {"$fn": true}});
+    let mut desk = TestSession::new(fields, &[("deciding", wait_for_decision())]);
+    route_on_start(&mut desk);
+    desk.say("start deciding");
+    let run = desk.change_code();
+    (desk, run)
+}
+
+/// Z-152 (half: the first decision is kept over a divergence), Z-78 (half: the wait gets the decision after a retry),
+/// Z-216 (half: retry hands the decision over)
+#[test]
+fn decision_survives_the_divergence_of_its_turn() {
+    let (mut desk, run) = changed_escalation();
+    desk.resolve(true, "ana").expect("open");
+    assert!(desk.state().flow().is_none(), "it is parked");
+    desk.restore_code();
+    settle(&mut desk, &run, DivergenceAction::Retry).expect("parked");
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("\"resolved\" true")
+    );
+    assert!(desk.state().flow().is_none(), "it has ended");
+}
+
+/// Z-216 (half: retry hands over a deadline that found the divergence), Z-192
+#[test]
+fn deadline_that_found_the_divergence_is_handed_over_by_the_retry() {
+    let (mut desk, run) = changed_escalation();
+    desk.wait_seconds(601);
+    desk.restore_code();
+    settle(&mut desk, &run, DivergenceAction::Retry).expect("parked");
+    assert_eq!(
+        desk.sent.last().map(String::as_str),
+        Some("\"timed_out\" false")
+    );
+}
+
+/// Z-216 (half: the escalation of a retried run is attached again)
+#[test]
+fn escalation_of_a_retried_run_is_attached_again() {
+    let flow = code(|step, _, _| match step {
+        0 => {
+            effect(json!({"type": "interrupt.escalate", "mode": "async_resolution", "reason": "r"}))
+        }
+        1 => effect(json!({"type": "ask", "key": "x", "text": "x?"})),
+        2 => effect(json!({"type": "interrupt.wait", "waitFor": "admin_resolution"})),
+        3 => effect(json!({"type": "say", "text": "decided"})),
+        _ => done(),
+    });
+    let fields = json!({"beforeLLM": {"$fn": true}});
+    let mut desk = TestSession::new(fields, &[("asking", flow)]);
+    route_on_start(&mut desk);
+    desk.say("start asking");
+    let run = desk.change_code();
+    desk.say("7");
+    assert_eq!(desk.state().hitl_mode(), None);
+    desk.restore_code();
+    settle(&mut desk, &run, DivergenceAction::Retry).expect("parked");
+    let attached = desk.state().attached_escalation();
+    assert!(attached.is_some_and(|escalation| !escalation.detached));
+    desk.say("7");
+    desk.resolve(true, "ana").expect("open");
+    assert_eq!(desk.sent.last().map(String::as_str), Some("decided"));
+}
+
+/// Z-203 (half: an answer given for the user survives a divergence), Z-216
+#[test]
+fn answer_for_the_user_survives_the_divergence_of_its_turn() {
+    let (mut desk, run) = changed_desk(json!({}));
+    let interrupt = desk
+        .state()
+        .flow()
+        .and_then(|flow| flow.pause())
+        .expect("it asks");
+    let request = AdminRequest::AnswerForUser {
+        interrupt: interrupt.interrupt_id().clone(),
+        value: json!("9"),
+    };
+    desk.act("ana", request).expect("open");
+    assert!(desk.state().flow().is_none(), "it is parked");
+    desk.restore_code();
+    settle(&mut desk, &run, DivergenceAction::Retry).expect("parked");
+    assert_eq!(desk.sent.last().map(String::as_str), Some("x=9"));
 }

@@ -41,6 +41,61 @@ fn unanswered_question_is_followed_by_its_reminders() {
     assert_eq!(desk.say("7"), ["7"]);
 }
 
+/// Z-192 (half: deadlines of one session that passed together take effect in their order)
+#[test]
+fn overdue_deadlines_take_effect_in_their_order() {
+    let waits = code(|step, _, _| match step {
+        0 => effect(
+            json!({"type": "interrupt.escalate", "mode": "async_resolution", "reason": "r",
+            "timeoutSeconds": 20}),
+        ),
+        1 => effect(
+            json!({"type": "ask", "key": "x", "text": "x?", "reminders": [
+            {"afterSeconds": 10, "text": "r1"}, {"afterSeconds": 30, "text": "r2"}]}),
+        ),
+        _ => done(),
+    });
+    let mut desk = desk(json!({}), waits);
+    desk.say("start one");
+    let before = desk.events.len();
+    desk.wait_seconds(100);
+    let order: Vec<&str> = desk.events[before..]
+        .iter()
+        .filter_map(|event| match event {
+            Body::ResponsePrepared { candidate, .. } => Some(candidate.text.as_str()),
+            Body::EscalationTimedOut { .. } => Some("timed out"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["r1", "timed out", "r2"]);
+}
+
+/// §12.1: the question is prepared before the flow waits.
+#[test]
+fn question_is_prepared_before_the_flow_waits() {
+    let ask = json!({"type": "ask", "key": "x", "text": "x?"});
+    let mut desk = desk(json!({}), one(ask));
+    desk.say("start one");
+    let order: Vec<&str> = desk
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Body::FlowStarted { .. } => Some("flow.started"),
+            Body::ResponsePrepared { .. } => Some("response:prepared"),
+            Body::FlowPaused { .. } => Some("flow.paused"),
+            Body::ResponseSent { .. } => Some("response:sent"),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        "flow.started",
+        "response:prepared",
+        "flow.paused",
+        "response:sent",
+    ];
+    assert_eq!(order, expected);
+}
+
 /// Z-242 (half: answer cancels the reminders)
 #[test]
 fn answer_cancels_the_reminders() {

@@ -74,6 +74,22 @@ fn text_is_held_while_it_is_written_or_read_and_bounded() {
     assert!(pieces.held.lock().streams.len() <= RECENT_SESSIONS);
 }
 
+/// Z-241 (half: nothing more is streamed once the agent is silenced)
+#[test]
+fn silenced_session_streams_no_more_of_the_answer_under_way() {
+    let pieces: Arc<AnswerPieces> = Arc::default();
+    let (stream, first, second) = (stream(), EffectId::from("w1"), EffectId::from("w2"));
+    let mut reader = pieces.listen(&stream, false);
+    let writer = pieces.open(&stream, &first);
+    writer.publish("Hel");
+    pieces.silence(&stream);
+    writer.publish("lo");
+    drop(writer);
+    assert_eq!(taken(&mut reader, &first).as_deref(), Some("Hel"));
+    pieces.open(&stream, &second).publish("later");
+    assert_eq!(taken(&mut reader, &second).as_deref(), Some("later"));
+}
+
 #[test]
 fn repeated_call_does_not_continue_the_text_of_the_first() {
     let pieces: Arc<AnswerPieces> = Arc::default();

@@ -50,12 +50,13 @@ pub(super) async fn take_floor(
         },
         _ => AdminRequest::TakeOver,
     };
+    let speaks = matches!(request, AdminRequest::Speak { .. });
     let actor = actor(admin);
-    if let AdminRequest::Speak { .. } = request {
-        let spoken = runtime.speak_in_session(&session, &message_id, actor, request);
+    let command = SessionCommand::Act { actor, request };
+    if speaks {
+        let spoken = runtime.speak_in_session(&session, &message_id, command);
         return drop(spoken.await);
     }
-    let command = SessionCommand::Act { actor, request };
     drop(runtime.submit_to_session(&session, command).await);
 }
 

@@ -4,8 +4,8 @@ use super::super::{UiFrame, UiProjection, UiReader};
 use super::{AT, LATER, start};
 use serde_json::{Value, json};
 use tandem_record::conversation::{
-    Author, Candidate, CandidateOrigin, LedgerMessage, MessageRole, Modality, SessionEvent,
-    SessionEventBody as Body, TurnOutcome, TurnTrigger,
+    AgentMode, Author, Candidate, CandidateOrigin, LedgerMessage, MessageRole, Modality,
+    SessionEvent, SessionEventBody as Body, TurnOutcome, TurnTrigger,
 };
 use tandem_record::{Recorded, Seq};
 
@@ -161,6 +161,37 @@ fn streamed_text_that_is_not_sent_is_withdrawn() {
     assert_eq!(frames[0]["type"], "SUPPRESSED");
     assert!(!frames[0].to_string().contains("takeover"));
     assert!(shown.event(sent("a")).is_empty());
+}
+
+/// Z-241 (half: what was streamed before `off` is taken back at once, and nothing follows), Z-41
+#[test]
+fn streamed_text_is_withdrawn_when_the_agent_is_silenced() {
+    for mode in [AgentMode::Off, AgentMode::DraftOnly] {
+        let mut shown = Shown::from_start();
+        shown.event(turn_started());
+        shown.projection.piece("Hel");
+        let frames = shown.event(Body::ModeChanged { mode });
+        assert_eq!(frames[0]["type"], "SUPPRESSED");
+        assert_eq!(shown.projection.piece("lo"), None);
+        let mode = AgentMode::Auto;
+        assert!(shown.event(Body::ModeChanged { mode }).is_empty());
+        assert!(shown.projection.piece("again").is_some());
+    }
+}
+
+/// Z-41 (half: the fallback reply replaces what was streamed)
+#[test]
+fn streamed_text_is_withdrawn_before_the_fallback_reply() {
+    let mut shown = Shown::from_start();
+    shown.event(turn_started());
+    shown.projection.piece("Hel");
+    let mut fallback = queued("a", "u1", None);
+    if let Body::ResponseQueued { candidate, .. } = &mut fallback {
+        candidate.origin = CandidateOrigin::Fallback;
+    }
+    assert_eq!(shown.event(fallback)[0]["type"], "SUPPRESSED");
+    let frames = shown.event(Body::TurnEnded(TurnOutcome::Processed));
+    assert_eq!(frames.len(), 1, "only once");
 }
 
 #[test]
