@@ -76,6 +76,7 @@ fn sound(type_id: &str) -> Value {
         "vendor.tandem.http" => json!({"url": "https://a.test"}),
         "vendor.tandem.memory" => json!({"action": "put", "key": "k", "value": 1}),
         "core.conformance.mcp-invoke" => json!({"mcp": {"tool": "t"}}),
+        "conformance.cost.emit" => json!({"attrs": {}}),
         "conformance.secret.echo" => json!({"secretId": "s"}),
         "conformance.artifact.emit" => json!({"artifactType": "t", "content": 1}),
         _ => json!({}),
