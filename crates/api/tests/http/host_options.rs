@@ -200,7 +200,7 @@ async fn without_agents_no_agent_events_and_no_supervisors() {
     for family in ["multiAgent", "orchestrator", "dispatch"] {
         assert!(discovery[family].is_null(), "{family}");
     }
-    let lines = json!({"mockReasoning": true, "mockToolCalls": [{"toolId": "t"}],
+    let lines = json!({"mockReasoning": true, "mockToolCalls": [{"toolId": "t", "result": 1}],
                        "mockHandoff": {"toAgentId": "core.next"}, "mockConfidence": 0.1});
     let run = server.start("conformance-agent", &[mock(lines)]).await;
     let types = types(&server, &run).await;

@@ -2,9 +2,9 @@
 //! are refused at every level.
 
 use crate::definition::admission::{Fault, nulls};
-use crate::node::ParseContext;
 use crate::node::settings::{Setting, value};
 use crate::node::supervisor::{MIN_AGENT_ID_CHARS, agent_id, fraction};
+use crate::node::{ParseContext, whole_number};
 use serde_json::Value;
 use tandem_record::{ErrorInfo, Object};
 
@@ -114,28 +114,12 @@ fn text(
 fn whole(fields: &Object, at: &str, key: &str, cx: &mut ParseContext<'_>) -> Option<Option<u64>> {
     match fields.get(key) {
         None => Some(None),
-        Some(value) => match value.as_u64().or_else(|| whole_float(value)) {
+        Some(value) => match whole_number(value) {
             Some(n) => Some(Some(n)),
             None => cx.bad(&format!("{at}/{key}"), "must be a whole number, 0 or more"),
         },
     }
 }
-
-/// A number without a fraction is a whole one however it is written: `1.0`, `1e3`.
-fn whole_float(value: &Value) -> Option<u64> {
-    let n = value.as_f64()?;
-    let exact = n.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&n);
-    // Within the range every whole number has one value of either type.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked above"
-    )]
-    exact.then_some(n as u64)
-}
-
-/// Up to here floating point represents every whole number exactly.
-const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn reasoning(config: &Object, cx: &mut ParseContext<'_>) -> Option<Option<Reasoning>> {
     let at = "mockReasoning";
@@ -192,7 +176,7 @@ fn tools(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<ToolCall>> {
         closed(fields, &format!("{at}/"), &known, cx)?;
         let error = tool_error(fields, &at, cx)?;
         Some(ToolCall {
-            tool: text(fields, &at, "toolId", true, cx)??,
+            tool: tool_id(fields, &at, cx)?,
             inputs: fields.get("arguments").cloned(),
             // A failed call has no result, whatever the configuration says.
             outcome: fields.get("result").filter(|_| error.is_none()).cloned(),
@@ -201,6 +185,14 @@ fn tools(config: &Object, cx: &mut ParseContext<'_>) -> Option<Vec<ToolCall>> {
         })
     };
     listed.iter().enumerate().map(read).collect()
+}
+
+/// Any text, also an empty one.
+fn tool_id(fields: &Object, at: &str, cx: &mut ParseContext<'_>) -> Option<String> {
+    match fields.get("toolId") {
+        Some(Value::String(id)) => Some(id.clone()),
+        _ => cx.bad(&format!("{at}/toolId"), "must be a text"),
+    }
 }
 
 fn tool_error(fields: &Object, at: &str, cx: &mut ParseContext<'_>) -> Option<Option<ErrorInfo>> {
@@ -277,6 +269,10 @@ pub(super) fn config_faults(config: &Object) -> Vec<Fault> {
     let mut faults = nulls(config, "");
     let calls = config.get("mockToolCalls").and_then(Value::as_array);
     for (i, call) in calls.into_iter().flatten().enumerate() {
+        if call.get("result").is_none() && call.get("error").is_none() {
+            let at = format!("/mockToolCalls/{i}");
+            faults.push((at, "must have a result or an error".to_owned()));
+        }
         if call
             .pointer("/error/details")
             .is_some_and(|d| !d.is_object())

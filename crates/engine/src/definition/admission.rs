@@ -36,6 +36,7 @@ impl Definition {
             problems.push(problem);
         }
         problems.extend(without_effect::problems(document));
+        problems.extend(undefined_names::own_children(document));
         if let Some(definition) = &definition {
             problems.extend(quorums(definition));
             problems.extend(profiles(definition));

@@ -5,12 +5,12 @@ use super::document::{ConditionKind, PortValue};
 use super::{CompiledNode, Definition, Problem, nearest};
 use crate::expression::Expression;
 use crate::graph::binding::{OUTPUT, ROOTS};
-use crate::node::{Kind, MemoryAction, MemoryKey, MemorySource};
+use crate::node::{Kind, MemoryAction, MemoryKey, MemorySource, escaped};
 use crate::template::Template;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use tandem_record::{NodeId, WorkflowId};
+use tandem_record::{NodeId, Object, WorkflowId};
 
 /// Where a text of an interrupt is a template: the key, or the list and the key in its items.
 const TEXTS: [(&str, &[&str]); 2] = [
@@ -27,24 +27,67 @@ pub struct ChildReference {
     pub workflow: WorkflowId,
 }
 
-/// The workflows a document starts, as far as it names them. The document need not be valid
+/// The other workflows a document starts, as far as it names them. The document need not be valid
 /// otherwise.
 pub fn child_references(document: &Value) -> Vec<ChildReference> {
-    let nodes = document["nodes"].as_array().into_iter().flatten();
-    let found = nodes.enumerate().filter_map(|(i, node)| {
-        let place = match node["typeId"].as_str()? {
-            "core.subWorkflow" => "/config/workflowId",
-            "core.orchestrator.supervisor" => "/config/verifier/workflowId",
-            _ => return None,
-        };
-        Some(ChildReference {
-            path: format!("/nodes/{i}{place}"),
-            node: NodeId::new(node["id"].as_str()?),
-            workflow: WorkflowId::new(node.pointer(place)?.as_str()?),
-        })
-    });
     let own = document["id"].as_str();
-    found.filter(|c| Some(c.workflow.as_str()) != own).collect()
+    let named = named_children(document).into_iter();
+    named.filter(|c| Some(c.workflow.as_str()) != own).collect()
+}
+
+/// A workflow that starts itself: the run fails where it would.
+pub(super) fn own_children(document: &Value) -> Vec<Problem> {
+    let own = document["id"].as_str();
+    let named = named_children(document).into_iter();
+    let own = named.filter(|c| Some(c.workflow.as_str()) == own);
+    own.map(|child| {
+        let message = "is this workflow itself; a run that gets here fails with \
+                       subworkflow_cycle_detected";
+        Problem {
+            node: Some(child.node),
+            ..Problem::warning(child.path, message)
+        }
+    })
+    .collect()
+}
+
+fn named_children(document: &Value) -> Vec<ChildReference> {
+    let nodes = document["nodes"].as_array().into_iter().flatten();
+    let mut found: Vec<ChildReference> = Vec::new();
+    for (i, node) in nodes.enumerate() {
+        let Some(id) = node["id"].as_str() else {
+            continue;
+        };
+        let mut add = |place: String, workflow: &str| {
+            found.push(ChildReference {
+                path: format!("/nodes/{i}/config/{place}"),
+                node: NodeId::new(id),
+                workflow: WorkflowId::new(workflow),
+            });
+        };
+        let config = &node["config"];
+        match node["typeId"].as_str() {
+            Some("core.subWorkflow") => {
+                if let Some(child) = config["workflowId"].as_str() {
+                    add("workflowId".to_owned(), child);
+                }
+            }
+            Some("core.orchestrator.supervisor") => {
+                if let Some(child) = config["verifier"]["workflowId"].as_str() {
+                    add("verifier/workflowId".to_owned(), child);
+                }
+            }
+            Some("core.dispatch") => {
+                for key in ["perWorkerInputMappings", "perWorkerOutputMappings"] {
+                    for worker in config[key].as_object().into_iter().flat_map(Object::keys) {
+                        add(format!("{key}/{}", escaped(worker)), worker);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 impl ChildReference {

@@ -2,7 +2,7 @@
 
 use super::ParseContext;
 use super::interrupt_settings::{GateDeciders, InterruptSettings, TANDEM};
-use super::settings::{Setting, object, value};
+use super::settings::{Setting, list_of, object, value};
 use crate::conformance::scripts;
 use crate::definition::{Problem, schema};
 use serde_json::{Value, json};
@@ -13,12 +13,23 @@ use tandem_schema::{Meter, Schema};
 pub(super) const SETTINGS: &[Setting] = &[
     value("prompt"),
     value("schema"),
-    value("participants"),
+    list_of("participants", PARTICIPANT),
     value("lifecycle"),
     value(scripts::AUTO_RESUME),
     value("turnCount"),
     value("timeoutMs"),
     object("tandem", TANDEM),
+];
+
+/// The keys of the protocol's reference to an agent.
+const PARTICIPANT: &[Setting] = &[
+    value("agentId"),
+    value("name"),
+    value("modelClass"),
+    value("memoryRef"),
+    value("version"),
+    value("channel"),
+    value("sourceManifestId"),
 ];
 
 #[derive(Debug)]

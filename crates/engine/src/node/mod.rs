@@ -45,7 +45,7 @@ pub(crate) use interrupt_kind::waiting_status;
 pub(crate) use interrupt_settings::{EscalationLevel, InterruptSettings, OnTimeout};
 pub(crate) use memory::{MemoryAction, MemoryConfig, MemoryKey, MemorySource, is_key};
 pub(crate) use model::ModelNode;
-pub(crate) use settings::{RefusalPolicy, unknown_pack_settings, unknown_settings};
+pub(crate) use settings::{RefusalPolicy, escaped, unknown_pack_settings, unknown_settings};
 pub(crate) use sub_workflow::SubWorkflow;
 pub(crate) use supervisor::{DecisionSource, Supervisor};
 pub(crate) use tool::ToolNode;
@@ -92,6 +92,24 @@ pub(crate) enum Kind {
     },
     /// Exists for conformance tests only.
     Conformance(ConformanceKind),
+}
+
+/// A number without a fraction is a whole one however it is written: `1.0`, `1e3`.
+pub(crate) fn whole_number(value: &Value) -> Option<u64> {
+    /// Up to here floating point represents every whole number exactly.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Some(n) = value.as_u64() {
+        return Some(n);
+    }
+    let n = value.as_f64()?;
+    let exact = n.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&n);
+    // Within the range every whole number has one value of either type.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked above"
+    )]
+    exact.then_some(n as u64)
 }
 
 impl Kind {
@@ -198,7 +216,7 @@ impl ParseContext<'_> {
     pub(crate) fn whole(&mut self, config: &Object, key: &str, min: u64) -> Option<Option<u64>> {
         match config.get(key) {
             None | Some(Value::Null) => Some(None),
-            Some(value) => match value.as_u64().filter(|n| *n >= min) {
+            Some(value) => match whole_number(value).filter(|n| *n >= min) {
                 Some(n) => Some(Some(n)),
                 None => self.bad(key, format!("must be a whole number of at least {min}")),
             },

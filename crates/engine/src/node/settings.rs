@@ -100,6 +100,10 @@ const WORKFLOW_SETTINGS: &[Setting] = &[
 ];
 const COMPLIANCE_CONFIG: &[Setting] = &[value("maskingMode")];
 
+/// The settings of triggers that this host acts on. Other types may have any.
+const CHANNEL_WRITE_TRIGGER: &[Setting] =
+    &[value("channel"), value("onlyFrom"), value("debounceMs")];
+
 /// A setting that does not exist.
 pub(crate) struct UnknownSetting {
     pub(crate) problem: Problem,
@@ -158,6 +162,17 @@ pub(crate) fn unknown_settings(document: &Value) -> Vec<UnknownSetting> {
         };
         search.refusal = refusal;
         search.look(type_id, settings, config, &format!("/nodes/{i}/config"));
+    }
+    search.node = None;
+    search.refusal = RefusalPolicy::UnlessAllowed;
+    let triggers = document["triggers"].as_array().into_iter().flatten();
+    for (i, trigger) in triggers.enumerate() {
+        if let Some(given) = trigger["config"].as_object()
+            && trigger["type"] == "channel-write"
+        {
+            let at = format!("/triggers/{i}/config");
+            search.look("a channel-write trigger", CHANNEL_WRITE_TRIGGER, given, &at);
+        }
     }
     search.found.truncate(MAX_UNKNOWN);
     search.found
@@ -302,9 +317,13 @@ fn not_a_setting<'a, N: Iterator<Item = &'a str>>(
     }
 }
 
-fn escaped(key: &str) -> String {
+/// A key as a part of a JSON pointer.
+pub(crate) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
+
+#[cfg(test)]
+mod open_values;
 
 #[cfg(test)]
 mod tests {

@@ -344,6 +344,12 @@ fn child_references_are_found_in_invalid_documents() {
         node("b", "core.subWorkflow", json!({"workflowId": "self"})),
         node("c", "core.orchestrator.supervisor", critic),
         node("d", "core.noop", json!({"workflowId": "nothing"})),
+        node(
+            "e",
+            "core.dispatch",
+            json!({"perWorkerInputMappings": {"worker": {}, "self": {}},
+                "perWorkerOutputMappings": {"wor/ker": {}}}),
+        ),
     ]});
     let found = child_references(&flow);
     let found: Vec<(&str, &str)> = found
@@ -354,7 +360,16 @@ fn child_references_are_found_in_invalid_documents() {
         found,
         [
             ("/nodes/0/config/workflowId", "child"),
-            ("/nodes/2/config/verifier/workflowId", "critic")
+            ("/nodes/2/config/verifier/workflowId", "critic"),
+            ("/nodes/4/config/perWorkerInputMappings/worker", "worker"),
+            (
+                "/nodes/4/config/perWorkerOutputMappings/wor~1ker",
+                "wor/ker"
+            ),
         ]
     );
+    let own = Definition::admit(&flow, Permissions::default()).expect_err("invalid");
+    let own = own.iter().find(|p| p.path == "/nodes/1/config/workflowId");
+    let own = own.expect("it starts itself");
+    assert!(own.warning && own.message.contains("subworkflow_cycle_detected"));
 }

@@ -318,3 +318,54 @@ fn unknown_roots_are_refused_wherever_an_expression_is_read() {
         );
     }
 }
+
+#[test]
+fn misspelled_settings_of_a_trigger_are_refused() {
+    let with = |kind: &str, config: Value| {
+        let mut flow = document(vec![node("a", "core.noop", json!({}))], vec![]);
+        flow["triggers"] = json!([{"id": "t", "type": kind, "nodeId": "a", "config": config}]);
+        flow
+    };
+    let config = json!({"channel": "log", "debounce": 5, "onlyfrom": "child", "x-note": 1});
+    let found = refused(
+        &with("channel-write", config.clone()),
+        Permissions::default(),
+    );
+    let found: Vec<(&str, &str)> = found
+        .iter()
+        .map(|p| (p.path.as_str(), p.message.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (
+                "/triggers/0/config/debounce",
+                "is not a setting of a channel-write trigger; did you mean `debounceMs`?"
+            ),
+            (
+                "/triggers/0/config/onlyfrom",
+                "is not a setting of a channel-write trigger; did you mean `onlyFrom`?"
+            ),
+        ]
+    );
+    Definition::admit(&with("channel-write", config.clone()), lenient()).expect("warnings");
+    let of_others = Definition::admit(&with("webhook", config), Permissions::default());
+    of_others.expect("this host does not act on them");
+}
+
+#[test]
+fn whole_numbers_may_be_written_with_a_fraction_of_zero() {
+    let with = |required: Value| {
+        let gate = node(
+            "g",
+            "core.approvalGate",
+            json!({"requiredApprovals": required}),
+        );
+        Definition::admit(&document(vec![gate], vec![]), Permissions::default())
+    };
+    with(json!(1.0)).expect("an integer of JSON Schema");
+    for bad in [json!(1.5), json!(-1.0), json!(0.0), json!(1e300)] {
+        let found = with(bad.clone()).expect_err("no whole number");
+        assert_eq!(found[0].path, "/nodes/0/config/requiredApprovals", "{bad}");
+    }
+}
