@@ -87,7 +87,7 @@ impl ChatSession {
         let mut context = self.code_context();
         context.insert("activeFlow".to_owned(), self.active_flow_state());
         let report = self.report(effect);
-        let (number, inbound) = match (report, &self.turn) {
+        let (number, inbound) = match (report, self.turn_of_work(effect)) {
             (Some(report), _) => (report.turn, report.inbound.clone()),
             (None, Some(turn)) => {
                 let schedule = turn.schedule_data(&self.start.user.external_user_id);
@@ -104,7 +104,10 @@ impl ChatSession {
 
     /// The admin for whom this piece of work is done.
     pub fn work_actor(&self, effect: &EffectId) -> Option<&AdminActor> {
-        self.acting_admin().filter(|_| !self.is_report(effect))
+        let turn = self
+            .turn_of_work(effect)
+            .filter(|_| !self.is_report(effect));
+        turn?.actor.as_ref()
     }
 
     fn report(&self, effect: &EffectId) -> Option<&PendingReport> {

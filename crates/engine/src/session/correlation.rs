@@ -21,7 +21,11 @@ impl Draft<'_> {
             } if let Some(burst) = &session.burst => Some(burst.number),
             // The event gives out the next number.
             Body::MessageReceived { .. } | Body::TurnQueued { .. } => Some(session.last_turn + 1),
-            Body::TurnStarted { .. } => session.waiting.front().map(|waiting| waiting.number),
+            Body::TurnStarted { .. } => self.next_turn().map(|waiting| waiting.number),
+            Body::WorkFinished { effect_id } if self.delivered.is_none() => {
+                let turn = session.turn_of_work(effect_id).map(|turn| turn.number);
+                turn.or(self.caused_turn).or(last)
+            }
             _ => {
                 let under_way = session.turn.as_ref().map(|turn| turn.number);
                 let delivered = self.delivered.as_ref().map(|text| text.turn);
@@ -93,7 +97,7 @@ impl Draft<'_> {
 
     /// The event that led to another one: the message of a turn, else the first event of the decision.
     pub(super) fn cause_of(&self, body: &Body) -> Option<Cause> {
-        let waiting = self.session.waiting.front().map(|waiting| &waiting.cause);
+        let waiting = self.next_turn().map(|waiting| &waiting.cause);
         if let (Body::TurnStarted { .. }, Some(TurnCause::Message { received, .. })) =
             (body, waiting)
         {

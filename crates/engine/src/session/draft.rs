@@ -179,6 +179,10 @@ impl<'a> Draft<'a> {
             .extend(pending.map(|work| work.effect_id.clone()));
     }
 
+    pub(super) fn drop_work(&mut self, effect: EffectId) {
+        self.dropped.push(effect);
+    }
+
     pub(super) fn record(&mut self, run: &RunId, record: FlowRecord) {
         self.journal.push((run.clone(), record));
     }
@@ -231,10 +235,10 @@ impl<'a> Draft<'a> {
 
     /// A turn that can start needs somebody to start it.
     fn add_continue(&mut self) {
-        if self.session.turn.is_some() || self.session.ended.is_some() {
+        if self.session.ended.is_some() {
             return;
         }
-        let Some(next) = self.session.waiting.front() else {
+        let Some(next) = self.next_turn() else {
             return;
         };
         let id = continue_id(&self.session, next.number);

@@ -25,16 +25,16 @@ impl Draft<'_> {
     }
 
     fn start_next_turn(&mut self, effect: &EffectId) {
-        let next = self.session.waiting.front();
+        let next = self.next_turn();
         let is_due = next.is_some_and(|w| continue_id(&self.session, w.number) == *effect);
-        if self.session.turn.is_none() && self.session.ended.is_none() && is_due {
+        if self.session.ended.is_none() && is_due {
             self.run_turn();
         }
     }
 
     /// Work of a turn that was cut off changes nothing any more.
     fn finish_turn_work(&mut self, effect: &EffectId, outcome: &WorkOutcome) {
-        let turn = self.session.turn.as_ref();
+        let turn = self.session.turn_of_work(effect);
         let pending = turn.and_then(|turn| turn.pending.clone());
         let Some(pending) = pending.filter(|work| work.effect_id == *effect) else {
             return;

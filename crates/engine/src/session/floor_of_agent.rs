@@ -14,6 +14,7 @@ impl ChatSession {
                 .take_if(|attached| *attached == takeover.escalation);
         }
         session.turn = None;
+        session.aside = None;
         session.burst = None;
         session.approval = None;
         session.waiting.clear();

@@ -47,7 +47,7 @@ impl ChatSession {
 
     /// Whether a turn waits or is under way for such a cause.
     pub(super) fn has_turn(&self, is_it: impl Fn(&TurnCause) -> bool) -> bool {
-        self.turn.iter().any(|turn| is_it(&turn.cause))
+        self.turns_under_way().any(|turn| is_it(&turn.cause))
             || self.queued_turns().any(|waiting| is_it(&waiting.cause))
     }
 
@@ -224,7 +224,7 @@ impl Draft<'_> {
             SessionEnd::Idle => "session_idle",
             _ => REASON,
         };
-        if self.session.turn.is_some() {
+        while self.session.turn.is_some() {
             self.drop_pending_work();
             self.emit(Body::TurnEnded(TurnOutcome::Canceled {
                 reason: REASON.to_owned(),

@@ -16,6 +16,7 @@
 pub mod admin_auth;
 mod admin_gate;
 mod approvals;
+mod beside;
 mod bridge;
 mod bridge_input;
 mod bridge_texts;

@@ -213,6 +213,15 @@ impl Draft<'_> {
         let is_driven = self.session.flow.as_ref().is_some_and(|f| !f.is_paused());
         self.end_flow(Some(reason), true);
         if is_driven && self.session.turn.is_some() {
+            if self
+                .session
+                .turn
+                .as_ref()
+                .is_some_and(|turn| turn.is_beside)
+            {
+                // The other one drives it.
+                self.take_up_aside();
+            }
             self.drop_pending_work();
             self.end_turn(tandem_record::conversation::TurnOutcome::Canceled {
                 reason: reason.to_owned(),

@@ -40,6 +40,9 @@ pub struct ChatSession {
     /// The number of the last turn that was given out.
     pub(super) last_turn: u64,
     pub(super) turn: Option<Turn>,
+    /// The turn that waits for its work while another one takes place.
+    #[serde(default)]
+    pub(super) aside: Option<Turn>,
     /// Turns that wait for their place, in order.
     pub(super) waiting: VecDeque<WaitingTurn>,
     /// Turns that wait for the end of a takeover, in order.
@@ -151,10 +154,8 @@ impl ChatSession {
             .iter()
             .map(|(key, value)| key.len() + tandem_record::Size::of(value).memory)
             .sum();
-        let exchange = self.turn.as_ref().map_or(0, |turn| {
-            let messages = turn.model.exchange.iter();
-            messages.map(|m| m.content.len() + 160).sum::<usize>()
-        });
+        let exchange = self.turns_under_way().flat_map(|turn| &turn.model.exchange);
+        let exchange: usize = exchange.map(|m| m.content.len() + 160).sum();
         let takeover = self.takeover.as_ref().map_or(0, |t| t.transcript_bytes);
         let kept = self
             .bridge
@@ -168,7 +169,7 @@ impl ChatSession {
     /// Whether a turn has ended, or never began. Nobody waits for one that a takeover holds back.
     pub fn is_turn_over(&self, number: u64) -> bool {
         let is_it = |turn: &Turn| turn.number == number;
-        let is_under_way = self.turn.as_ref().is_some_and(is_it);
+        let is_under_way = self.turns_under_way().any(is_it);
         let waits = self.waiting.iter().any(|waiting| waiting.number == number)
             || self.burst.as_ref().is_some_and(|b| b.number == number);
         !is_under_way && (!waits || self.ended.is_some())
@@ -242,8 +243,7 @@ impl ChatSession {
         let is_held = |b: &&Burst| b.messages.iter().any(|m| m.message_id == *id);
         let held = self.burst.iter().filter(is_held).map(|b| b.number);
         let active = self
-            .turn
-            .iter()
+            .turns_under_way()
             .filter(|t| is_of(&t.cause))
             .map(|t| t.number);
         let waiting = self

@@ -12,7 +12,7 @@ use tandem_record::conversation::{AdminActor, CodeOutcome, TakeoverOrigin, WorkP
 /// The key by which the handler of an admin's command starts and ends a takeover.
 const HITL_MODE: &str = "__zupa.hitl.mode";
 const LIVE_TAKEOVER: &str = "live_takeover";
-const START: &str = "hitl.takeover.start";
+pub(super) const START: &str = "hitl.takeover.start";
 const END: &str = "hitl.takeover.end";
 
 impl Draft<'_> {

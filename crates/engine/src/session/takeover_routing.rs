@@ -49,26 +49,28 @@ impl Draft<'_> {
 
     /// The user gives up waiting for a person who has not come yet.
     fn cancel_takeover(&mut self) -> Option<Next> {
-        let escalation = self.session.takeover_escalation()?;
-        if !escalation.is_open() || escalation.claimed_at.is_some() {
+        // What follows would not wait for the turn that is set aside.
+        if self.turn().is_beside || !self.gives_up(self.turn().text()) {
             return None;
         }
-        let takeover = self.session.takeover.as_ref()?;
-        if !takeover.speakers.is_empty() {
-            return None;
-        }
-        let escalation = escalation.id.clone();
-        let words = &self.cx.agent.hitl.user_cancel_keywords;
-        let words = KeywordList::new(words.iter().map(String::as_str));
-        if !words.equals(self.turn().text()) {
-            return None;
-        }
+        let escalation = self.session.takeover_escalation()?.id.clone();
         Some(self.end_takeover(TakeoverEnding {
             escalation,
             reason: TakeoverEndReason::Canceled,
             note: None,
             actor: None,
         }))
+    }
+
+    /// Whether a text gives up the wait for a person who has not come yet.
+    pub(super) fn gives_up(&self, text: &str) -> bool {
+        let escalation = self.session.takeover_escalation();
+        let is_unclaimed = escalation.is_some_and(|e| e.is_open() && e.claimed_at.is_none());
+        let takeover = self.session.takeover.as_ref();
+        let is_silent = takeover.is_some_and(|takeover| takeover.speakers.is_empty());
+        let words = &self.cx.agent.hitl.user_cancel_keywords;
+        let words = KeywordList::new(words.iter().map(String::as_str));
+        is_unclaimed && is_silent && words.equals(text)
     }
 
     /// Passes the user's message on to the chat where the desk sits, if the agent names one.

@@ -89,7 +89,7 @@ impl ChatSession {
     /// The turn that ends the takeover, if it is under way or waits.
     pub(super) fn ending_turn(&self) -> Option<u64> {
         let is_ending = |cause: &TurnCause| matches!(cause, TurnCause::EndTakeover(_));
-        let under_way = self.turn.iter().filter(|turn| is_ending(&turn.cause));
+        let under_way = self.turns_under_way().filter(|turn| is_ending(&turn.cause));
         let waiting = self.waiting.iter().filter(|w| is_ending(&w.cause));
         let mut numbers = under_way
             .map(|turn| turn.number)

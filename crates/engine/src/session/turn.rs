@@ -40,8 +40,8 @@ impl Next {
 impl Draft<'_> {
     /// Starts the next turn and runs it as far as it goes.
     pub(super) fn run_turn(&mut self) {
-        while self.drop_refused_turn() {}
-        let Some(next) = self.session.waiting.front() else {
+        while self.session.turn.is_none() && self.drop_refused_turn() {}
+        let Some(next) = self.next_turn() else {
             return;
         };
         let trigger = next.cause.trigger();

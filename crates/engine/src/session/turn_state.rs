@@ -80,6 +80,9 @@ pub struct Turn {
     pub(super) transcript: Option<Option<String>>,
     /// Why the turn has no other answer than the fallback reply.
     pub(super) failure: Option<String>,
+    /// It takes place while another turn waits for its work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_beside: bool,
     /// What the flow of a scheduled turn came to first: a pause, its end, or a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scheduled_result: Option<(ScheduledOutcome, Option<String>)>,
@@ -188,6 +191,7 @@ impl Turn {
             actor: None,
             transcript: None,
             failure: None,
+            is_beside: false,
             scheduled_result: None,
         }
     }

@@ -96,9 +96,9 @@ impl Draft<'_> {
         let is_queued = self.session.has_turn(
             |cause| matches!(cause, TurnCause::WorkflowFinished { interrupt: of, .. } if of == interrupt),
         );
-        let turn = self.session.turn.as_ref();
-        let pending = turn.and_then(|turn| turn.pending.as_ref());
-        let starts = pending.is_some_and(|work| work.effect_id.as_str() == interrupt.as_str());
+        let mut under_way = self.session.turns_under_way();
+        let starts = under_way.any(|turn| turn.waits_for(&interrupt.as_str().into()));
+        drop(under_way);
         if is_queued {
             return;
         }

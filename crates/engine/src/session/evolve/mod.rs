@@ -39,6 +39,7 @@ impl ChatSession {
             memory: VecDeque::new(),
             last_turn: 0,
             turn: None,
+            aside: None,
             waiting: VecDeque::new(),
             held: VecDeque::new(),
             burst: None,

@@ -28,12 +28,18 @@ impl ChatSession {
                 self.remember_transcript(text.as_deref());
             }
             Body::TurnQueued { cause } => self.queue_turn(cause.clone()),
-            Body::TurnStarted { remembered, .. } => self.start_turn(*remembered, at),
+            Body::TurnStarted { remembered, .. } => {
+                self.start_turn(recorded.event.turn, *remembered, at);
+            }
             Body::TurnDropped { number, .. } => self.drop_turn(*number),
             Body::TurnEnded(outcome) => self.end_turn(outcome, at),
             Body::WorkRequested(work) => self.request_work(work),
             Body::WorkFinished { effect_id } => {
                 self.reporting.take_if(|report| report.effect == *effect_id);
+                let aside = self.aside.as_ref();
+                if aside.is_some_and(|turn| turn.waits_for(effect_id)) {
+                    std::mem::swap(&mut self.turn, &mut self.aside);
+                }
                 if let Some(turn) = &mut self.turn {
                     turn.pending.take_if(|work| work.effect_id == *effect_id);
                 }
@@ -159,14 +165,21 @@ impl ChatSession {
         });
     }
 
-    fn start_turn(&mut self, remembered: bool, at: Timestamp) {
-        let Some(waiting) = self.waiting.pop_front() else {
+    /// A turn that begins beside another one may overtake those before it.
+    fn start_turn(&mut self, number: Option<u64>, remembered: bool, at: Timestamp) {
+        let is_it = |waiting: &WaitingTurn| Some(waiting.number) == number;
+        let place = self.waiting.iter().position(is_it).unwrap_or(0);
+        let Some(waiting) = self.waiting.remove(place) else {
             return;
         };
         if let Some(message) = waiting.cause.message().filter(|_| remembered) {
             self.remember(user_entry(message));
         }
-        self.turn = Some(Turn::new(waiting, at));
+        self.aside = self.turn.take();
+        self.turn = Some(Turn {
+            is_beside: self.aside.is_some(),
+            ..Turn::new(waiting, at)
+        });
     }
 
     fn drop_turn(&mut self, number: u64) {
@@ -178,6 +191,7 @@ impl ChatSession {
     fn end_turn(&mut self, outcome: &TurnOutcome, at: Timestamp) {
         self.note_state_after_turn();
         let turn = self.turn.take();
+        self.turn = self.aside.take();
         self.last_active_at = at;
         if *outcome == TurnOutcome::Interrupted
             && let Some(turn) = turn

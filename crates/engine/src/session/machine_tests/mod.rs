@@ -4,6 +4,7 @@
 mod admin_commands;
 mod admins;
 mod approvals;
+mod beside;
 mod bounds;
 mod bridge_endings;
 mod bridge_timeouts;
