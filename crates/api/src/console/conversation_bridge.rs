@@ -156,7 +156,14 @@ fn fill(
                 };
                 transcript_line(session, log, &message, shown)
             }),
-            passed: passed.map(|message| passed_line(message, texts, shown)),
+            passed: passed.map(|message| {
+                let line = passed_line(message, texts, shown);
+                BridgeLine {
+                    // What the user got stands beside it.
+                    changed_to: line.changed_to.filter(|_| said.is_none()),
+                    ..line
+                }
+            }),
         },
         FoundRow::Began(bridge) => {
             let (number, mode) = (bridge.id.short(), mode(bridge));
