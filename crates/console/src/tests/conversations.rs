@@ -112,7 +112,7 @@ fn conversation() -> ConversationPageView {
         last_active_at: hostile(),
         ended_at: None,
         waiting_since: Some(hostile()),
-        floor: FloorView {
+        takeover: TakeoverPanel {
             is_taken_over: true,
             holder: Some(hostile()),
             offer: DeskOffer::WithToken,

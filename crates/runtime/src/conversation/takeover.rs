@@ -13,7 +13,7 @@ use tandem_store::{IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 impl Runtime {
     /// Sends a text of an admin to the user of a session. False when its id was used before.
-    pub async fn speak_in_session(
+    pub async fn send_takeover_message(
         &self,
         session: &SessionId,
         message_id: &MessageId,

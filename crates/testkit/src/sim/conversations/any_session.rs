@@ -31,7 +31,7 @@ pub(super) async fn start_flow(
 }
 
 /// An admin takes a conversation over, speaks in it or gives it back, whatever goes on there.
-pub(super) async fn take_floor(
+pub(super) async fn act_in_takeover(
     runtime: &Runtime,
     tenant: &TenantId,
     admin: &str,
@@ -44,16 +44,16 @@ pub(super) async fn take_floor(
     let message_id = MessageId::from(format!("h-{admin}-{count}"));
     let request = match rng.random_range(0..4) {
         0 => AdminRequest::HandBack { note: None },
-        1 => AdminRequest::Speak {
+        1 => AdminRequest::SendTakeoverMessage {
             message_id: message_id.clone(),
             text: format!("{tenant} {admin} {count}"),
         },
         _ => AdminRequest::TakeOver,
     };
     let actor = actor(admin);
-    if let AdminRequest::Speak { .. } = request {
-        let spoken = runtime.speak_in_session(&session, &message_id, actor, request);
-        return drop(spoken.await);
+    if let AdminRequest::SendTakeoverMessage { .. } = request {
+        let sent = runtime.send_takeover_message(&session, &message_id, actor, request);
+        return drop(sent.await);
     }
     let command = SessionCommand::Act { actor, request };
     drop(runtime.submit_to_session(&session, command).await);

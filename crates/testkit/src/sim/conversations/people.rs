@@ -1,7 +1,7 @@
 //! Users who write and admins who decide. They see only what a process answers, and write again when it does not.
 
 use super::agents::{ADMIN_TRANSPORT, ADMINS, AGENTS, CANCEL, HUMAN};
-use super::any_session::{start_flow, take_floor};
+use super::any_session::{act_in_takeover, start_flow};
 use super::{Conversations, tenants};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -253,7 +253,7 @@ async fn act(
     }
     let mut own = rng.clone();
     if own.random_bool(0.2) && !sim.is_recovering() {
-        return take_floor(&runtime, &tenant, admin, count, &mut own).await;
+        return act_in_takeover(&runtime, &tenant, admin, count, &mut own).await;
     }
     if open.is_empty() {
         return;
