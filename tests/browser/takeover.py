@@ -182,7 +182,7 @@ def aligned(page, width):
     both = page.evaluate("""(() => {
       const line = (kind) => [...document.querySelectorAll(`.side-by-side ${kind}`)]
         .find((line) => line.textContent.includes('Please hurry')).getBoundingClientRect();
-      const said = line('.line:not(.desk-line)'), passed = line('.desk-line');
+      const said = line('.said .line'), passed = line('.passed .line');
       return { beside: passed.left >= said.right - 1 && Math.abs(passed.top - said.top) < 2, below: passed.top >= said.bottom - 1 };
     })()""")
     if both != {"beside": width > 620, "below": width <= 620}:

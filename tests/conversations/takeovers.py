@@ -335,6 +335,17 @@ def compared_flows(server, chat, check):
     write(other, "We have cocoa.", "f-9")
     check("a tool without a recorded answer fails with a code of its own", answers(server, other),
           [(["cocoa: not_recorded", "A note?"], ["calls the tool stock, of which nothing is recorded", asks])])
+    first = chat("desk")
+    first.say("hello")
+    take(first)
+    write(first, "I am Ana.", "g-0")
+    for number, asked in enumerate(("how do you do?", "and you?")):
+        first.say(asked)
+        write(first, f"Ana says {number}.", f"g-{number + 1}")
+    answers(server, first)
+    asked = json.dumps(first.model_calls()[-1])
+    check("it begins before the takeover: the agent remembers what it would have said, and nothing of the person",
+          ("Ana" in asked, asked.count("model speaks"), "how do you do?" in asked), (False, 2, True))
     stuck = chat("desk")
     stuck.start("calling")
     stuck.say("help")

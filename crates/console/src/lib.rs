@@ -48,7 +48,7 @@ pub use desk::{
     BridgeAccess, BridgeInput, BridgeLine, BridgeMessages, BridgePageView, BridgeRow,
     ComparedAnswersView, ComparedPair, ConversationFlow, ConversationListView,
     ConversationPageView, ConversationRow, DeskBridge, DeskEscalation, DeskOffer, DeskQuestion,
-    EscalationListRow, EscalationListView, EscalationSelection, FloorView, TranscriptLine,
+    EscalationListRow, EscalationListView, EscalationSelection, TakeoverPanel, TranscriptLine,
     bridge_page, compared_answers_page, conversation_link, conversation_list_page,
     conversation_page, conversation_parts, conversation_rows, escalation_list_page,
     escalation_rows, escalations_link,

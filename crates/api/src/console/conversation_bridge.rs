@@ -15,6 +15,7 @@ use axum::http::HeaderMap;
 use axum::response::{Html, Redirect};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use tandem_access::{Identity, Scope};
 use tandem_app::conversation::{DeskRight, InspectionCursor, ProxyFound, SessionLog};
 use tandem_app::{Completion, Idempotency};
@@ -123,7 +124,17 @@ fn next_message_id(log: &SessionLog, csrf: &str) -> String {
     format!("console-{hex}")
 }
 
-/// Both columns in order of time. Of the same moment, what caused the other comes first.
+/// A row of both columns before it is written.
+enum FoundRow<'a> {
+    Texts {
+        said: Option<&'a LedgerMessage>,
+        passed: Option<&'a BridgeMessage>,
+    },
+    Began(&'a ProxyBridge),
+    Ended(&'a ProxyBridge),
+}
+
+/// Both columns in order of time. A text stands beside what was made of it.
 fn fill(
     view: &mut BridgeMessages,
     (session, log): (&SessionView, &SessionLog),
@@ -131,68 +142,84 @@ fn fill(
     texts: Masking,
     shown: &mut ShownBytes,
 ) {
-    enum Found<'a> {
-        Said(&'a LedgerMessage),
-        Passed(&'a BridgeMessage),
-        Began(&'a ProxyBridge),
-        Ended(&'a ProxyBridge),
-    }
-    let mut found: Vec<(Timestamp, u8, Found<'_>)> = Vec::new();
+    let mut found = rows(log, bridges);
+    let surplus = found.len().saturating_sub(SHOWN_ROWS);
+    view.is_trimmed = surplus > 0;
+    // The newest get the room of the page first.
+    let newest = found.drain(surplus..).rev();
+    let shown = newest.map(|(at, row)| match row {
+        FoundRow::Texts { said, passed } => BridgeRow::Texts {
+            said: said.map(|message| {
+                let message = LedgerMessage {
+                    text: masked(texts, &message.text),
+                    ..message.clone()
+                };
+                transcript_line(session, log, &message, shown)
+            }),
+            passed: passed.map(|message| {
+                let line = passed_line(message, texts, shown);
+                BridgeLine {
+                    // What the user got stands beside it.
+                    changed_to: line.changed_to.filter(|_| said.is_none()),
+                    ..line
+                }
+            }),
+        },
+        FoundRow::Began(bridge) => {
+            let (number, mode) = (bridge.id.short(), mode(bridge));
+            let desk = bridge.label.as_ref().unwrap_or(&bridge.target);
+            BridgeRow::Mark {
+                text: line(&format!("Bridge #{number} to {desk} began, mode {mode}")),
+                at: at.rfc3339(),
+            }
+        }
+        FoundRow::Ended(bridge) => {
+            let reason = bridge.stop_reason.as_deref().unwrap_or("stopped");
+            BridgeRow::Mark {
+                text: line(&format!("Bridge #{} ended: {reason}", bridge.id.short())),
+                at: at.rfc3339(),
+            }
+        }
+    });
+    view.rows = shown.collect();
+    view.rows.reverse();
+}
+
+fn rows<'a>(log: &'a SessionLog, bridges: &'a [ProxyFound]) -> Vec<(Timestamp, FoundRow<'a>)> {
+    let mut rows: Vec<(Timestamp, u8, FoundRow<'a>)> = Vec::new();
     for ProxyFound { bridge, .. } in bridges.iter().rev() {
-        found.push((bridge.started_at, 0, Found::Began(bridge)));
-        found.extend(bridge.stopped_at.map(|at| (at, 4, Found::Ended(bridge))));
+        rows.push((bridge.started_at, 0, FoundRow::Began(bridge)));
+        let end = bridge.stopped_at;
+        rows.extend(end.map(|at| (at, 2, FoundRow::Ended(bridge))));
     }
     let is_during = |at: Timestamp| {
         bridges.iter().any(|ProxyFound { bridge, .. }| {
             bridge.started_at <= at && bridge.stopped_at.is_none_or(|end| at <= end)
         })
     };
-    let said = log.messages.iter().filter(|message| is_during(message.at));
-    found.extend(said.map(|message| (message.at, 2, Found::Said(message))));
-    let passed = log.bridges.messages.iter();
-    found.extend(passed.map(|message| {
-        let rank = if message.from == BridgeSide::Desk {
-            1
-        } else {
-            3
-        };
-        (message.at, rank, Found::Passed(message))
-    }));
-    found.sort_by_key(|(at, rank, _)| (*at, *rank));
-    let surplus = found.len().saturating_sub(SHOWN_ROWS);
-    view.is_trimmed = surplus > 0;
-    // The newest get the room of the page first.
-    let newest = found.into_iter().skip(surplus).rev();
-    view.rows = newest
-        .map(|(at, _, found)| match found {
-            Found::Said(message) => {
-                let message = LedgerMessage {
-                    text: masked(texts, &message.text),
-                    ..message.clone()
-                };
-                BridgeRow::Said(transcript_line(session, log, &message, shown))
-            }
-            Found::Passed(message) => BridgeRow::Passed(passed_line(message, texts, shown)),
-            Found::Began(bridge) => BridgeRow::Mark {
-                text: line(&format!(
-                    "Bridge #{} to {} began, mode {}",
-                    bridge.id.short(),
-                    bridge.label.as_ref().unwrap_or(&bridge.target),
-                    mode(bridge),
-                )),
-                at: at.rfc3339(),
-            },
-            Found::Ended(bridge) => BridgeRow::Mark {
-                text: line(&format!(
-                    "Bridge #{} ended: {}",
-                    bridge.id.short(),
-                    bridge.stop_reason.as_deref().unwrap_or("stopped"),
-                )),
-                at: at.rfc3339(),
-            },
-        })
+    let during = log.messages.iter().filter(|message| is_during(message.at));
+    let mut said: BTreeMap<&str, &LedgerMessage> = during
+        .clone()
+        .map(|message| (message.id.as_str(), message))
         .collect();
-    view.rows.reverse();
+    for passed in &log.bridges.messages {
+        let beside = passed.user_side_id().and_then(|id| said.remove(id));
+        let row = FoundRow::Texts {
+            said: beside,
+            passed: Some(passed),
+        };
+        rows.push((passed.at, 1, row));
+    }
+    let alone = during.filter(|message| said.contains_key(message.id.as_str()));
+    rows.extend(alone.map(|message| {
+        let row = FoundRow::Texts {
+            said: Some(message),
+            passed: None,
+        };
+        (message.at, 1, row)
+    }));
+    rows.sort_by_key(|(at, rank, _)| (*at, *rank));
+    rows.into_iter().map(|(at, _, row)| (at, row)).collect()
 }
 
 fn passed_line(message: &BridgeMessage, texts: Masking, shown: &mut ShownBytes) -> BridgeLine {

@@ -1,7 +1,7 @@
 //! View models of conversations: rows of the list, the page of one, and what the card of a question shows of it.
 
 use super::conversation_bridge::bridge_parts;
-use super::conversation_floor::floor;
+use super::conversation_takeover::takeover_panel;
 use super::escalation_view;
 use super::shown_bytes::{ShownBytes, line};
 use crate::api::ApiState;
@@ -84,7 +84,7 @@ pub(super) async fn page(
     let transcript = transcript(session, log, SHOWN_MESSAGES, &mut shown);
     let bridges = bridge_parts(api, reader, session, log, &csrf, &mut shown).await?;
     Ok(ConversationPageView {
-        floor: floor(api, reader, session, &escalations, log, &csrf),
+        takeover: takeover_panel(api, reader, session, &escalations, log, &csrf),
         session_id: session.id.to_string(),
         agent_id: session.agent_id.to_string(),
         user: line(&session.user_external_id),

@@ -8,9 +8,9 @@ mod compare;
 mod compared_answers;
 mod conversation_bridge;
 mod conversation_card;
-mod conversation_floor;
 mod conversation_list;
 mod conversation_page;
+mod conversation_takeover;
 mod conversation_view;
 mod desk_offer;
 mod escalation_list;
@@ -80,15 +80,15 @@ pub(crate) fn routes() -> Router<SharedState> {
         )
         .route(
             "/console/conversations/{sessionId}/takeover",
-            post(conversation_floor::take_over),
+            post(conversation_takeover::take_over),
         )
         .route(
             "/console/conversations/{sessionId}/takeover/messages",
-            post(conversation_floor::write),
+            post(conversation_takeover::write),
         )
         .route(
             "/console/conversations/{sessionId}/handback",
-            post(conversation_floor::hand_back),
+            post(conversation_takeover::hand_back),
         )
         .route(
             "/console/conversations/{sessionId}/compare-answers",

@@ -48,7 +48,7 @@ pub use rights::{ADMIN_TOKEN, AdminCall};
 pub use schedules::{Recipient, ScheduleChange, ScheduleQuery};
 pub use session_follower::{SessionFollower, SessionUpdate};
 pub use sessions::{JournalEntry, ListedSession, SessionLog};
-pub use takeover::{ConversationFloor, SpokenMessage, SpokenStatus};
+pub use takeover::{TakeoverMessage, TakeoverMessageStatus, TakeoverResult};
 pub use test_records::TransportFaults;
 pub use trail::{AuditCursor, AuditPage, AuditQuery, AuthorizationEntry, MAX_ENTRIES};
 pub use users::FoundUser;

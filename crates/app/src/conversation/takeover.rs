@@ -1,4 +1,4 @@
-//! Live takeover: an admin speaks with a user in place of the agent, and gives the floor back.
+//! Live takeover: an admin speaks with a user in place of the agent, and gives the conversation back.
 
 use super::desk_work::DeskRight;
 use super::rights::{AdminCall, GrantedRight};
@@ -21,7 +21,7 @@ const MAX_ID_CHARS: usize = 256;
 
 /// Who has a conversation after a takeover or a handback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConversationFloor {
+pub struct TakeoverResult {
     /// The escalation of the takeover.
     pub escalation: EscalationId,
     /// What the session waits for now.
@@ -30,7 +30,7 @@ pub struct ConversationFloor {
 
 /// What became of a text to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpokenStatus {
+pub enum TakeoverMessageStatus {
     Accepted,
     /// Its id was used before, so nothing follows.
     Duplicate,
@@ -38,7 +38,7 @@ pub enum SpokenStatus {
 
 /// A text that a person writes to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpokenMessage {
+pub struct TakeoverMessage {
     pub message_id: String,
     pub text: String,
 }
@@ -54,8 +54,8 @@ impl App {
         &self,
         call: &AdminCall<'_>,
         session: SessionId,
-        idempotency: Idempotency<ConversationFloor>,
-    ) -> Result<Completion<ConversationFloor>, AppError> {
+        idempotency: Idempotency<TakeoverResult>,
+    ) -> Result<Completion<TakeoverResult>, AppError> {
         call.caller.require_scope(Scope::ConversationsTakeover)?;
         let right = self.takeover_right_in(call, START, &session).await?;
         let request = AdminRequest::TakeOver;
@@ -63,38 +63,38 @@ impl App {
         let SessionReply::Escalation(escalation) = reply else {
             unreachable!("unexpected reply to a takeover: {reply:?}");
         };
-        let floor = self.floor_of(call, &session, escalation.id).await?;
-        self.complete(idempotency, floor).await
+        let result = self.takeover_result(call, &session, escalation.id).await?;
+        self.complete(idempotency, result).await
     }
 
     /// Sends a text of the admin to the user. A text whose id was used before is not sent again.
-    pub async fn speak_as_human(
+    pub async fn send_takeover_message(
         &self,
         call: &AdminCall<'_>,
         session: SessionId,
-        message: SpokenMessage,
-        idempotency: Idempotency<SpokenStatus>,
-    ) -> Result<Completion<SpokenStatus>, AppError> {
+        message: TakeoverMessage,
+        idempotency: Idempotency<TakeoverMessageStatus>,
+    ) -> Result<Completion<TakeoverMessageStatus>, AppError> {
         call.caller.require_scope(Scope::ConversationsTakeover)?;
         let right = self.takeover_right_in(call, MESSAGE, &session).await?;
-        let status = self.speak(call, &session, right, message).await?;
+        let status = self.submit_takeover_message(call, &session, right, message).await?;
         self.complete(idempotency, status).await
     }
 
     /// The same by somebody who was found to have the right. It is recorded with the text, or alone where no text
     /// follows from it.
-    pub(super) async fn speak(
+    pub(super) async fn submit_takeover_message(
         &self,
         call: &AdminCall<'_>,
         session: &SessionId,
         right: GrantedRight,
-        message: SpokenMessage,
-    ) -> Result<SpokenStatus, AppError> {
-        let spoken = self.submit_text(call, session, &right, message).await;
-        if !matches!(spoken, Ok(SpokenStatus::Accepted)) {
+        message: TakeoverMessage,
+    ) -> Result<TakeoverMessageStatus, AppError> {
+        let sent = self.submit_text(call, session, &right, message).await;
+        if !matches!(sent, Ok(TakeoverMessageStatus::Accepted)) {
             self.record_in_session(session, right.decision).await?;
         }
-        spoken
+        sent
     }
 
     async fn submit_text(
@@ -102,34 +102,34 @@ impl App {
         call: &AdminCall<'_>,
         session: &SessionId,
         right: &GrantedRight,
-        message: SpokenMessage,
-    ) -> Result<SpokenStatus, AppError> {
+        message: TakeoverMessage,
+    ) -> Result<TakeoverMessageStatus, AppError> {
         check(&message)?;
         let message_id = MessageId::new(&message.message_id);
         let id = message.message_id.as_str();
         self.check_no_secrets([("/messageId".to_owned(), id)])?;
-        let request = AdminRequest::Speak {
+        let request = AdminRequest::SendTakeoverMessage {
             message_id: message_id.clone(),
             text: message.text,
         };
         let runtime = self.runtime_for(call.caller);
-        let spoken = runtime.speak_in_session(session, &message_id, right.allowing(request));
-        let spoken = spoken.await;
-        let spoken = spoken.map_err(|error| submit_error(error, ResourceKind::Session))?;
-        Ok(match spoken? {
-            true => SpokenStatus::Accepted,
-            false => SpokenStatus::Duplicate,
+        let sent = runtime.send_takeover_message(session, &message_id, right.allowing(request));
+        let sent = sent.await;
+        let sent = sent.map_err(|error| submit_error(error, ResourceKind::Session))?;
+        Ok(match sent? {
+            true => TakeoverMessageStatus::Accepted,
+            false => TakeoverMessageStatus::Duplicate,
         })
     }
 
-    /// Gives the floor back to the agent. Answers when the turn is over that follows from it.
+    /// Gives the conversation back to the agent. Answers when the turn is over that follows from it.
     pub async fn hand_back(
         &self,
         call: &AdminCall<'_>,
         session: SessionId,
         note: Option<String>,
-        idempotency: Idempotency<ConversationFloor>,
-    ) -> Result<Completion<ConversationFloor>, AppError> {
+        idempotency: Idempotency<TakeoverResult>,
+    ) -> Result<Completion<TakeoverResult>, AppError> {
         call.caller.require_scope(Scope::ConversationsTakeover)?;
         if note
             .as_ref()
@@ -148,8 +148,8 @@ impl App {
         let request = AdminRequest::HandBack { note };
         self.act_and_wait(call, END, &session, request).await?;
         let escalation = escalation.ok_or(AppError::SessionRefused(SessionRefusal::NoTakeover))?;
-        let floor = self.floor_of(call, &session, escalation).await?;
-        self.complete(idempotency, floor).await
+        let result = self.takeover_result(call, &session, escalation).await?;
+        self.complete(idempotency, result).await
     }
 
     pub(super) async fn takeover_right_in(
@@ -164,21 +164,21 @@ impl App {
             .await
     }
 
-    async fn floor_of(
+    async fn takeover_result(
         &self,
         call: &AdminCall<'_>,
         session: &SessionId,
         escalation: EscalationId,
-    ) -> Result<ConversationFloor, AppError> {
+    ) -> Result<TakeoverResult, AppError> {
         let current = self.find_session(call.caller, session).await?;
-        Ok(ConversationFloor {
+        Ok(TakeoverResult {
             escalation,
             mode: current.hitl_mode().map(str::to_owned),
         })
     }
 }
 
-fn check(message: &SpokenMessage) -> Result<(), AppError> {
+fn check(message: &TakeoverMessage) -> Result<(), AppError> {
     let ids = 1..=MAX_ID_CHARS;
     if !ids.contains(&message.message_id.chars().count()) {
         let problem = format!("must have 1 to {MAX_ID_CHARS} characters");

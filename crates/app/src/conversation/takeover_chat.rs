@@ -5,7 +5,7 @@ use super::inbound::{DeliveredMessage, DeliveryStatus, InboundSource, NewInbound
 use super::networks::identity_of;
 use super::rights::AdminCall;
 use super::submit_error;
-use super::takeover::{MESSAGE, SpokenMessage};
+use super::takeover::{MESSAGE, TakeoverMessage};
 use crate::app::App;
 use crate::error::{AppError, ResourceKind};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl App {
         });
         let outcome = match (matching.next(), matching.next()) {
             (Some(takeover), None) => {
-                self.speak_from_desk(source, new, target, takeover, text)
+                self.send_from_desk(source, new, target, takeover, text)
                     .await?
             }
             (None, _) => Some(unclear("There is no such conversation", &open)),
@@ -92,7 +92,7 @@ impl App {
     }
 
     /// Why the text was not delivered, if it was not.
-    async fn speak_from_desk(
+    async fn send_from_desk(
         &self,
         source: &InboundSource,
         new: &NewInbound,
@@ -122,7 +122,7 @@ impl App {
             return Ok(Some(NOT_ALLOWED.to_owned()));
         }
         let id = message_id(new, new.sent_at.unwrap_or_else(|| self.now()));
-        let message = SpokenMessage {
+        let message = TakeoverMessage {
             // The id is the network's, not the desk's own.
             message_id: format!("{}:{id}", source.transport)
                 .chars()
@@ -130,7 +130,7 @@ impl App {
                 .collect(),
             text: text.to_owned(),
         };
-        match self.speak(&call, session, right, message).await {
+        match self.submit_takeover_message(&call, session, right, message).await {
             Ok(_) => Ok(None),
             Err(AppError::SessionRefused(SessionRefusal::NoTakeover | SessionRefusal::Ended)) => {
                 Ok(Some(OVER.to_owned()))

@@ -32,10 +32,12 @@ pub enum BridgeAccess {
 
 #[derive(Debug, Clone)]
 pub enum BridgeRow {
-    /// Between the user and the agent.
-    Said(TranscriptLine),
-    /// Between the host and the desk.
-    Passed(BridgeLine),
+    /// What was said between the user and the agent, beside what passed between the host and the desk. Where both are
+    /// there, one was made of the other.
+    Texts {
+        said: Option<TranscriptLine>,
+        passed: Option<BridgeLine>,
+    },
     /// A bridge began or ended.
     Mark { text: String, at: String },
 }
@@ -134,8 +136,10 @@ fn rows(view: &BridgeMessages) -> Markup {
         ol.side-by-side {
             @for row in &view.rows {
                 @match row {
-                    BridgeRow::Said(line) => (line_of(line)),
-                    BridgeRow::Passed(line) => (passed(line)),
+                    BridgeRow::Texts { said, passed } => li.texts.from-desk[is_from_desk(passed.as_ref())] {
+                        @if let Some(line) = said { ol.lines.said { (line_of(line)) } }
+                        @if let Some(line) = passed { ol.lines.passed { (line_passed(line)) } }
+                    },
                     BridgeRow::Mark { text, at } => li.mark { (text) " " (time::ago(at)) },
                 }
             }
@@ -143,9 +147,14 @@ fn rows(view: &BridgeMessages) -> Markup {
     }
 }
 
-fn passed(line: &BridgeLine) -> Markup {
+/// What the desk wrote comes before what the user got of it.
+fn is_from_desk(passed: Option<&BridgeLine>) -> bool {
+    passed.is_some_and(|line| line.by == "desk")
+}
+
+fn line_passed(line: &BridgeLine) -> Markup {
     html! {
-        li class={ "line desk-line " (line.by) } {
+        li class={ "line " (line.by) } {
             p.line-head {
                 strong { (line.name) }
                 @match line.by { "desk" => " from the desk ", _ => " to the desk " }
@@ -156,8 +165,8 @@ fn passed(line: &BridgeLine) -> Markup {
             @if let Some((outcome, tone)) = line.outcome {
                 p.line-outcome {
                     span class={ "outcome " (tone) } { (outcome) }
-                    @if let Some(reason) = &line.reason { " " (reason) }
                     @if let Some(at) = &line.decided_at { " " (time::ago(at)) }
+                    @if let Some(reason) = &line.reason { ": " (reason) }
                 }
             }
             @if let Some(text) = &line.changed_to {

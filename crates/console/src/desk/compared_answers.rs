@@ -43,8 +43,9 @@ pub fn compared_answers_page(chrome: &Chrome, view: &ComparedAnswersView) -> Str
             h1 { "What would the agent have said?" }
         }
         p.hint {
-            "The conversation as it was before each message, continued by the agent as it is now. Tools answer what "
-            "they answered in this conversation. Nothing of it is stored or sent."
+            "The conversation as it was before the takeover, continued by the agent as it is now with the user's "
+            "messages, one after the other. Tools answer what they answered in this conversation. Nothing of it is stored "
+            "or sent."
         }
         @if view.pairs.is_empty() {
             div.panel { p.empty { "Nobody answered the user in place of the agent." } }

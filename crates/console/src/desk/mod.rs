@@ -8,9 +8,9 @@ mod bridge_messages;
 mod compared_answers;
 mod escalation;
 mod escalation_list;
-mod floor;
 mod list;
 mod session_page;
+mod takeover_panel;
 
 pub use bridge::DeskBridge;
 pub use bridge_messages::{
@@ -23,10 +23,10 @@ pub use escalation_list::{
     EscalationListRow, EscalationListView, EscalationSelection, escalation_list_page,
     escalation_rows, escalations_link,
 };
-pub use floor::FloorView;
 pub use list::{ConversationListView, ConversationRow, conversation_list_page, conversation_rows};
 pub(crate) use session_page::transcript_items;
 pub use session_page::{
     ConversationFlow, ConversationPageView, DeskQuestion, TranscriptLine, conversation_link,
     conversation_page, conversation_parts,
 };
+pub use takeover_panel::TakeoverPanel;

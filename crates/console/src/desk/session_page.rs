@@ -10,8 +10,8 @@ use super::bridge_messages::{
     BridgeInput, BridgeMessages, bridge_input_part, bridge_messages_part,
 };
 use super::escalation::{DeskEscalation, DeskPlace, desk_work, time_left};
-use super::floor::{FloorView, floor_part};
 use super::list::state_badge;
+use super::takeover_panel::{TakeoverPanel, takeover_part};
 use crate::chrome::{Chrome, Section, page_with};
 use crate::inbox::{InboxSelection, kind_class};
 use crate::run_list::live_indicator;
@@ -28,7 +28,7 @@ pub struct ConversationPageView {
     pub last_active_at: String,
     pub ended_at: Option<String>,
     pub waiting_since: Option<String>,
-    pub floor: FloorView,
+    pub takeover: TakeoverPanel,
     pub flow: Option<ConversationFlow>,
     /// The one that relays now.
     pub bridge: Option<DeskBridge>,
@@ -106,7 +106,7 @@ pub fn conversation_page(chrome: &Chrome, view: &ConversationPageView) -> String
                             p #writing-text .line-text {}
                         }
                     }
-                    (floor_part(&view.floor, &view.session_id, &view.csrf))
+                    (takeover_part(&view.takeover, &view.session_id, &view.csrf))
                     (compare_part(view))
                 }
                 div.side {
@@ -141,8 +141,8 @@ pub fn conversation_parts(view: &ConversationPageView) -> [(&'static str, String
     [
         ("header", header_part(view).into_string()),
         (
-            "floor",
-            floor_part(&view.floor, &view.session_id, &view.csrf).into_string(),
+            "takeover",
+            takeover_part(&view.takeover, &view.session_id, &view.csrf).into_string(),
         ),
         ("compare", compare_part(view).into_string()),
         ("questions", questions_part(view).into_string()),
@@ -208,7 +208,7 @@ fn header_part(view: &ConversationPageView) -> Markup {
 fn compare_part(view: &ConversationPageView) -> Markup {
     html! {
         // An empty part stays, so that the live stream can fill it.
-        div.floor data-part="compare" {
+        div.transcript-actions data-part="compare" {
             @if view.can_compare {
                 form.desk-form method="post" action=(links::conversation_compare_answers(&view.session_id)) {
                     input type="hidden" name="csrf" value=(view.csrf);

@@ -61,6 +61,46 @@ fn escalation_list() -> EscalationListView {
     }
 }
 
+/// Both columns of a bridge, alone and beside each other, and what a reader without a right sees.
+fn bridge_messages(access: BridgeAccess) -> BridgeMessages {
+    let passed = ["user", "desk", "host"].map(|by| BridgeLine {
+        by,
+        name: hostile(),
+        text: hostile(),
+        at: hostile(),
+        outcome: Some(("Forwarded", "good")),
+        decided_at: Some(hostile()),
+        reason: Some(hostile()),
+        changed_to: Some(hostile()),
+        delivery: Some(hostile()),
+    });
+    let mut rows = vec![BridgeRow::Mark {
+        text: hostile(),
+        at: hostile(),
+    }];
+    rows.extend(lines().into_iter().zip(passed).flat_map(|(said, passed)| {
+        let (said, passed) = (Some(said), Some(passed));
+        let both = (said.clone(), passed.clone());
+        let texts = [both, (said, None), (None, passed)];
+        texts.map(|(said, passed)| BridgeRow::Texts { said, passed })
+    }));
+    BridgeMessages {
+        proxy_id: hostile(),
+        access,
+        rows,
+        is_trimmed: true,
+    }
+}
+
+fn bridge() -> BridgePageView {
+    BridgePageView {
+        session_id: hostile(),
+        agent_id: hostile(),
+        user: hostile(),
+        messages: bridge_messages(BridgeAccess::Yes),
+    }
+}
+
 fn conversation() -> ConversationPageView {
     ConversationPageView {
         session_id: hostile(),
@@ -72,7 +112,7 @@ fn conversation() -> ConversationPageView {
         last_active_at: hostile(),
         ended_at: None,
         waiting_since: Some(hostile()),
-        floor: FloorView {
+        takeover: TakeoverPanel {
             is_taken_over: true,
             holder: Some(hostile()),
             offer: DeskOffer::WithToken,
@@ -93,6 +133,13 @@ fn conversation() -> ConversationPageView {
             started_at: hostile(),
             deadline: Some(hostile()),
             offer: DeskOffer::WithToken,
+        }),
+        bridge_messages: Some(bridge_messages(BridgeAccess::Yes)),
+        bridge_input: Some(BridgeInput {
+            proxy_id: hostile(),
+            desk: hostile(),
+            offer: DeskOffer::WithToken,
+            message_id: hostile(),
         }),
         escalations: escalations(),
         questions: vec![DeskQuestion {
@@ -170,6 +217,17 @@ pub(super) fn pages(chrome: &Chrome) -> Vec<(&'static str, String)> {
         (
             "bare conversation",
             conversation_page(chrome, &ConversationPageView::default()),
+        ),
+        ("bridge", bridge_page(chrome, &bridge())),
+        (
+            "conversation with a bridge that a token shows",
+            conversation_page(
+                chrome,
+                &ConversationPageView {
+                    bridge_messages: Some(bridge_messages(BridgeAccess::WithToken)),
+                    ..conversation()
+                },
+            ),
         ),
         (
             "compared answers",

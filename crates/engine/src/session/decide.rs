@@ -306,7 +306,9 @@ impl Draft<'_> {
             AdminRequest::DecideDraft { draft, decision } => self.decide_draft(draft, decision),
             AdminRequest::SettleDivergence { run, action } => self.settle_divergence(run, *action),
             AdminRequest::TakeOver => self.take_over(TakeoverOrigin::Api),
-            AdminRequest::Speak { message_id, text } => self.speak(message_id, text),
+            AdminRequest::SendTakeoverMessage { message_id, text } => {
+                self.send_takeover_message(message_id, text)
+            }
             AdminRequest::HandBack { note } => self.queue_handback(note.clone()),
             AdminRequest::AnswerForUser { interrupt, value } => {
                 self.queue_answer(interrupt, value.clone())

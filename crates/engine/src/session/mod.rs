@@ -37,7 +37,6 @@ mod end_flow;
 mod escalations;
 mod evolve;
 mod finish_work;
-mod floor_of_agent;
 mod flow_effects;
 mod flow_state;
 mod gate;
@@ -72,6 +71,7 @@ mod trace;
 mod turn;
 mod turn_state;
 mod view;
+mod without_takeover;
 mod workflow_questions;
 mod workflows;
 

@@ -78,7 +78,7 @@ impl Draft<'_> {
     }
 
     /// A text to the user by the acting person.
-    pub(super) fn speak(
+    pub(super) fn send_takeover_message(
         &mut self,
         message_id: &MessageId,
         text: &str,

@@ -72,6 +72,18 @@ pub struct BridgeMessage {
     sent_as: Option<EffectId>,
 }
 
+impl BridgeMessage {
+    /// The id of the message of the conversation that this is on the user's side: the one that was forwarded to the
+    /// desk, or the one that was made of input.
+    pub fn user_side_id(&self) -> Option<&str> {
+        match self.from {
+            BridgeSide::User => Some(&self.id),
+            BridgeSide::Desk => self.sent_as.as_ref().map(EffectId::as_str),
+            BridgeSide::Host => None,
+        }
+    }
+}
+
 /// The texts of all bridges of a session, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BridgeLedger {

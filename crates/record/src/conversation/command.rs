@@ -193,7 +193,7 @@ pub enum AdminRequest {
     /// The actor speaks with the user from now on, and the agent does not.
     TakeOver,
     /// A text to the user by the person who has the floor.
-    Speak {
+    SendTakeoverMessage {
         /// Its identity as the caller gave it.
         message_id: MessageId,
         text: String,

@@ -35,7 +35,7 @@ impl Runtime {
                     self.redact_in_place(text);
                 }
             }
-            AdminRequest::Speak { text, .. } => self.redact_in_place(text),
+            AdminRequest::SendTakeoverMessage { text, .. } => self.redact_in_place(text),
             AdminRequest::HandBack { note } => {
                 if let Some(note) = note {
                     self.redact_in_place(note);

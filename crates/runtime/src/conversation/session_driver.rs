@@ -389,7 +389,7 @@ pub(super) async fn decide(
                 | SessionCommand::WithholdText { .. }
                 | SessionCommand::Act {
                     request: AdminRequest::TakeOver
-                        | AdminRequest::Speak { .. }
+                        | AdminRequest::SendTakeoverMessage { .. }
                         | AdminRequest::HandBack { .. },
                     ..
                 }

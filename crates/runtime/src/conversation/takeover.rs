@@ -12,9 +12,9 @@ use tandem_record::{MessageId, Partition, SessionId, StreamId, Timestamp};
 use tandem_store::{IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 impl Runtime {
-    /// Sends a text of an admin to the user of a session, by a command that speaks. False when its id was used
+    /// Sends a text of an admin to the user of a session, by a command that sends it. False when its id was used
     /// before.
-    pub async fn speak_in_session(
+    pub async fn send_takeover_message(
         &self,
         session: &SessionId,
         message_id: &MessageId,

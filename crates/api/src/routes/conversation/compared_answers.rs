@@ -18,10 +18,10 @@ const LINES: &str = "application/x-ndjson";
 #[utoipa::path(
     post, path = "/v1/host/tandem/sessions/{sessionId}/compare-answers", tag = "conversations",
     operation_id = "compareAnswers", params(("sessionId" = String, Path)),
-    description = "For each answer of a person during a takeover: the session as it was before the user's messages \
-                   is continued in memory by the agent as it is now, with its model, its functions, and what tools \
-                   answered in this session. Nothing of it is stored or sent. With `Accept: application/x-ndjson` one \
-                   line for each.",
+    description = "For each answer of a person during a takeover: the session as it was before the takeover goes on in \
+                   memory with the user's messages, one after the other, by the agent as it is now, with its model, its \
+                   functions, its flows, and what tools answered in this session. Nothing of it is stored or sent. With \
+                   `Accept: application/x-ndjson` one line for each.",
     responses((status = 200, description = "The last 20 answers, oldest first", body = Value))
 )]
 pub(super) async fn compare_answers(

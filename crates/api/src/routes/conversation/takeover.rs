@@ -12,7 +12,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
-use tandem_app::conversation::{ConversationFloor, SpokenMessage, SpokenStatus};
+use tandem_app::conversation::{TakeoverMessage, TakeoverMessageStatus, TakeoverResult};
 use tandem_record::SessionId;
 use utoipa::ToSchema;
 
@@ -39,7 +39,7 @@ pub(super) async fn start(
     };
     let session = SessionId::from(session);
     admin
-        .answer(no_body, shown_floor, async |call, (), idempotency| {
+        .answer(no_body, shown_takeover, async |call, (), idempotency| {
             api.app.take_over(&call, session, idempotency).await
         })
         .await
@@ -79,22 +79,22 @@ pub(super) async fn write(
     let session = SessionId::from(session);
     let read = |request: &Mutation| {
         let sent: MessageRequest = request.json()?;
-        Ok(SpokenMessage {
+        Ok(TakeoverMessage {
             message_id: sent.message_id,
             text: sent.text,
         })
     };
-    let render = |status: &SpokenStatus| {
+    let render = |status: &TakeoverMessageStatus| {
         let status = match status {
-            SpokenStatus::Accepted => "accepted",
-            SpokenStatus::Duplicate => "duplicate",
+            TakeoverMessageStatus::Accepted => "accepted",
+            TakeoverMessageStatus::Duplicate => "duplicate",
         };
         ApiResponse::ok(json!({ "status": status }))
     };
     admin
         .answer(read, render, async |call, message, idempotency| {
             api.app
-                .speak_as_human(&call, session, message, idempotency)
+                .send_takeover_message(&call, session, message, idempotency)
                 .await
         })
         .await
@@ -137,12 +137,12 @@ pub(super) async fn end(
         Ok(sent.note)
     };
     admin
-        .answer(read, shown_floor, async |call, note, idempotency| {
+        .answer(read, shown_takeover, async |call, note, idempotency| {
             api.app.hand_back(&call, session, note, idempotency).await
         })
         .await
 }
 
-fn shown_floor(floor: &ConversationFloor) -> ApiResponse {
-    ApiResponse::ok(json!({"escalationId": floor.escalation, "mode": floor.mode}))
+fn shown_takeover(taken: &TakeoverResult) -> ApiResponse {
+    ApiResponse::ok(json!({"escalationId": taken.escalation, "mode": taken.mode}))
 }

@@ -200,7 +200,7 @@ fn act(desk: &mut TestSession, chance: &mut Chance) {
         17 | 18 => {
             let request = chance.pick(&[
                 AdminRequest::TakeOver,
-                AdminRequest::Speak {
+                AdminRequest::SendTakeoverMessage {
                     message_id: "h-1".into(),
                     text: "Ana here.".to_owned(),
                 },

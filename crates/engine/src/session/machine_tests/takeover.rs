@@ -26,10 +26,14 @@ impl TestSession {
         self.act(by, AdminRequest::TakeOver)
     }
 
-    pub(super) fn speak(&mut self, by: &str, text: &str) -> Result<SessionReply, SessionRefusal> {
+    pub(super) fn write_in_takeover(
+        &mut self,
+        by: &str,
+        text: &str,
+    ) -> Result<SessionReply, SessionRefusal> {
         let message_id = "h-1".into();
         let text = text.to_owned();
-        self.act(by, AdminRequest::Speak { message_id, text })
+        self.act(by, AdminRequest::SendTakeoverMessage { message_id, text })
     }
 
     pub(super) fn hand_back(
@@ -81,7 +85,8 @@ fn person_and_user_talk_while_the_agent_is_silent() {
         desk.count(|body| matches!(body, Body::HookDecided { .. })),
         hooks
     );
-    desk.speak("ana", "Ana here.").expect("her floor");
+    desk.write_in_takeover("ana", "Ana here.")
+        .expect("her floor");
     assert_eq!(desk.sent, [MODEL, "Ana here."]);
     desk.hand_back("ana", None).expect("hers");
     assert_eq!(desk.state().hitl_mode(), None);
@@ -128,7 +133,8 @@ fn first_admin_has_the_floor() {
         Err(SessionRefusal::TakeoverActive { holder })
     );
     // Messages and the handback need the right, not the floor.
-    desk.speak("ben", "Ben helps.").expect("allowed");
+    desk.write_in_takeover("ben", "Ben helps.")
+        .expect("allowed");
     desk.hand_back("ben", None).expect("allowed");
     let record = desk.state().escalation(&first).expect("known");
     let resolution = record.resolution.as_ref().expect("handed back");
@@ -137,7 +143,10 @@ fn first_admin_has_the_floor() {
         (resolution.resolved_by.as_str(), resolution.channel.as_str()),
         ("ben", "ui_api")
     );
-    assert_eq!(desk.speak("ana", "late"), Err(SessionRefusal::NoTakeover));
+    assert_eq!(
+        desk.write_in_takeover("ana", "late"),
+        Err(SessionRefusal::NoTakeover)
+    );
     assert_eq!(desk.hand_back("ana", None), Err(SessionRefusal::NoTakeover));
 }
 
@@ -298,7 +307,8 @@ fn takeover_comes_before_the_mode_of_the_agent() {
             [TakeoverDirection::UserToHuman],
             "{mode}"
         );
-        desk.speak("ana", "Ana here.").expect("her floor");
+        desk.write_in_takeover("ana", "Ana here.")
+            .expect("her floor");
         assert_eq!(desk.sent, ["Ana here."], "{mode}");
         assert_eq!(desk.state().drafts().count(), drafts, "{mode}");
     }
@@ -437,7 +447,7 @@ fn model_is_told_of_the_stretch_it_missed() {
     let from = desk.now;
     desk.take_over("ana").expect("free");
     desk.wait_seconds(60);
-    desk.speak("ben", "Ben here.").expect("allowed");
+    desk.write_in_takeover("ben", "Ben here.").expect("allowed");
     desk.hand_back("ana", Some("She is calm now."))
         .expect("hers");
     let note = desk.state().memory().last().expect("an entry").clone();

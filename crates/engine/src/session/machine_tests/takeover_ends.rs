@@ -23,7 +23,8 @@ fn person_who_gives_no_sign_loses_the_floor() {
     desk.say("hi");
     desk.take_over("ana").expect("free");
     desk.wait_seconds(50);
-    desk.speak("ana", "Ana here.").expect("her floor");
+    desk.write_in_takeover("ana", "Ana here.")
+        .expect("her floor");
     desk.wait_seconds(50);
     desk.say("still there?");
     let escalation = desk.state().takeover_escalation().expect("open").id.clone();
@@ -54,7 +55,8 @@ fn takeover_that_nobody_ends_ends_after_its_longest_time() {
     let escalation = desk.state().takeover_escalation().expect("open").clone();
     assert_eq!(escalation.deadline, Some(desk.now.plus_ms(600_000)));
     desk.wait_seconds(590);
-    desk.speak("ana", "Ana here.").expect("her floor");
+    desk.write_in_takeover("ana", "Ana here.")
+        .expect("her floor");
     desk.wait_seconds(11);
     assert_eq!(reasons(&desk), [TakeoverEndReason::Timeout]);
     let record = desk.state().escalation(&escalation.id).expect("known");

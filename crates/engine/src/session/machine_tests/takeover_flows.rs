@@ -74,7 +74,8 @@ fn flow_waits_for_the_handback_and_gets_the_transcript() {
         (held.id.clone(), held.assignee.as_deref()),
         (open.id.clone(), Some("ana"))
     );
-    desk.speak("ana", "Here I am.").expect("her floor");
+    desk.write_in_takeover("ana", "Here I am.")
+        .expect("her floor");
     desk.hand_back("ana", Some("calm")).expect("a flow goes on");
     assert_eq!(desk.sent.len(), 3, "{:?}", desk.sent);
     let told = payload(&desk.sent[2]);

@@ -72,7 +72,7 @@ impl<'a> DetachedSession<'a> {
         self.answer = AgentAnswer::default();
         self.waiting.clear();
         if let Some(session) = self.machine.session() {
-            let session = session.with_agent_on_floor();
+            let session = session.without_takeover();
             self.machine = SessionMachine::restored(&self.stream, Arc::new(session));
         }
         let message = Box::new(message);

@@ -5,6 +5,7 @@ use super::MAX_COMPARED;
 use std::collections::VecDeque;
 use tandem_record::conversation::{
     CandidateOrigin, InboundMessage, LedgerMessage, SessionEvent, SessionEventBody as Body,
+    TakeoverOrigin,
 };
 use tandem_record::{EscalationId, MessageId, Recorded, Seq};
 
@@ -12,7 +13,7 @@ use tandem_record::{EscalationId, MessageId, Recorded, Seq};
 #[derive(Default)]
 pub(super) struct Exchange {
     pub(super) escalation: Option<EscalationId>,
-    /// The event before the first message.
+    /// The event before the first message; of the first one in a takeover the event before that.
     pub(super) before: Option<Seq>,
     pub(super) messages: Vec<InboundMessage>,
     pub(super) human: Vec<LedgerMessage>,
@@ -35,6 +36,10 @@ impl Exchange {
 #[derive(Default)]
 pub(super) struct Exchanges {
     takeover: Option<EscalationId>,
+    /// The event before the last escalation.
+    escalated_after: Option<Seq>,
+    /// The event before the takeover, until the first message during it.
+    taken_after: Option<Seq>,
     open: Exchange,
     last: Option<Seq>,
     found: VecDeque<Exchange>,
@@ -48,16 +53,22 @@ impl Exchanges {
                     self.close();
                 }
                 if self.open.messages.is_empty() {
-                    self.open.before = self.last;
+                    self.open.before = self.taken_after.take().or(self.last);
                 }
                 self.open.messages.push((**message).clone());
             }
-            Body::LiveTakeoverStarted { escalation_id, .. } => {
+            Body::EscalationCreated(_) => self.escalated_after = self.last,
+            Body::LiveTakeoverStarted {
+                escalation_id, by, ..
+            } => {
                 self.takeover = Some(escalation_id.clone());
+                // A flow that asked for a person is at its effect then, and cannot take a message.
+                let is_between = *by != TakeoverOrigin::Effect && self.open.messages.is_empty();
+                self.taken_after = self.escalated_after.filter(|_| is_between);
             }
             Body::LiveTakeoverEnded { .. } => {
                 self.close();
-                self.takeover = None;
+                (self.takeover, self.taken_after) = (None, None);
             }
             Body::ResponseQueued {
                 message, candidate, ..

@@ -31,7 +31,7 @@ pub(super) async fn start_flow(
 }
 
 /// An admin takes a conversation over, speaks in it or gives it back, whatever goes on there.
-pub(super) async fn take_floor(
+pub(super) async fn act_in_takeover(
     runtime: &Runtime,
     tenant: &TenantId,
     admin: &str,
@@ -44,18 +44,18 @@ pub(super) async fn take_floor(
     let message_id = MessageId::from(format!("h-{admin}-{count}"));
     let request = match rng.random_range(0..4) {
         0 => AdminRequest::HandBack { note: None },
-        1 => AdminRequest::Speak {
+        1 => AdminRequest::SendTakeoverMessage {
             message_id: message_id.clone(),
             text: format!("{tenant} {admin} {count}"),
         },
         _ => AdminRequest::TakeOver,
     };
-    let speaks = matches!(request, AdminRequest::Speak { .. });
+    let is_message = matches!(request, AdminRequest::SendTakeoverMessage { .. });
     let actor = actor(admin);
     let command = SessionCommand::Act { actor, request };
-    if speaks {
-        let spoken = runtime.speak_in_session(&session, &message_id, command);
-        return drop(spoken.await);
+    if is_message {
+        let sent = runtime.send_takeover_message(&session, &message_id, command);
+        return drop(sent.await);
     }
     drop(runtime.submit_to_session(&session, command).await);
 }

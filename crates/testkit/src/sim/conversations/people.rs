@@ -1,7 +1,7 @@
 //! Users who write and admins who decide. They see only what a process answers, and write again when it does not.
 
 use super::agents::{ADMIN_TRANSPORT, ADMINS, AGENTS, CANCEL, HUMAN};
-use super::any_session::{start_flow, take_floor};
+use super::any_session::{start_flow, act_in_takeover};
 use super::desks::{BridgeInput, act_at_desk};
 use super::schedulers::manage_schedules;
 use super::{Conversations, HOUSE, tenants};
@@ -263,7 +263,7 @@ async fn act(
     }
     let mut own = rng.clone();
     if own.random_bool(0.2) && !sim.is_recovering() {
-        return take_floor(&runtime, &tenant, admin, count, &mut own).await;
+        return act_in_takeover(&runtime, &tenant, admin, count, &mut own).await;
     }
     if own.random_bool(0.3) {
         return act_at_desk(&sim, &tenant, admin, &mut own).await;

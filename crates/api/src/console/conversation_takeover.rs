@@ -11,23 +11,23 @@ use axum::http::HeaderMap;
 use axum::response::Redirect;
 use sha2::{Digest, Sha256};
 use tandem_access::{Identity, Scope};
-use tandem_app::conversation::{AdminCall, DeskRight, SessionLog, SpokenMessage};
+use tandem_app::conversation::{AdminCall, DeskRight, SessionLog, TakeoverMessage};
 use tandem_app::{AppError, Idempotency};
-use tandem_console::{DeskEscalation, FloorView, conversation_link};
+use tandem_console::{DeskEscalation, TakeoverPanel, conversation_link};
 use tandem_record::SessionId;
 use tandem_record::conversation::SessionView;
 
 const LIVE_TAKEOVER: &str = "live_takeover";
 
 /// Who has the conversation, and what the reader may do about it.
-pub(super) fn floor(
+pub(super) fn takeover_panel(
     api: &ApiState,
     reader: &Identity,
     session: &SessionView,
     escalations: &[DeskEscalation],
     log: &SessionLog,
     csrf: &str,
-) -> FloorView {
+) -> TakeoverPanel {
     let is_taken_over = session.hitl.mode.as_deref() == Some(LIVE_TAKEOVER);
     let id = session.hitl.escalation_id.as_ref();
     let mut of_takeover = escalations.iter();
@@ -37,7 +37,7 @@ pub(super) fn floor(
         Some(_) => DeskRight::None,
         None => api.app.takeover_right(reader, &session.agent_id),
     };
-    FloorView {
+    TakeoverPanel {
         is_taken_over,
         holder: claimed.and_then(|open| open.assignee.clone()),
         offer: desk_offer(right),
@@ -90,14 +90,16 @@ pub(super) async fn write(
     headers: HeaderMap,
     posted: PostedForm,
 ) -> Result<Redirect, PageError> {
-    let message = SpokenMessage {
+    let message = TakeoverMessage {
         message_id: posted.field("messageId").to_owned(),
         // Browsers send line ends of their own.
         text: posted.field("text").replace("\r\n", "\n"),
     };
     act(session, &headers, &posted, async |call, session| {
         let idempotency = Idempotency::none();
-        let written = api.app.speak_as_human(&call, session, message, idempotency);
+        let written = api
+            .app
+            .send_takeover_message(&call, session, message, idempotency);
         written.await
     })
     .await

@@ -4,8 +4,8 @@
 use super::state::ChatSession;
 
 impl ChatSession {
-    /// The agent has the floor, and nothing is under way or waits. A paused flow stays where it is.
-    pub fn with_agent_on_floor(&self) -> Self {
+    /// The agent answers, and nothing is under way or waits. A paused flow stays where it is.
+    pub fn without_takeover(&self) -> Self {
         let mut session = self.clone();
         if let Some(takeover) = session.takeover.take() {
             session.escalations.remove(&takeover.escalation);
