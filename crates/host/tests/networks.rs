@@ -404,13 +404,20 @@ fn a_workflow_is_decided_from_slack_by_whoever_may() {
         let key = json!({"name": person, "principal": person, "scopes": ["approvals:respond"]});
         ok(&server.post(&format!("{HOST}/keys"), &[], &key.to_string()));
     }
-    let run = ok(&server.post("/v1/runs", &[], &json!({"workflowId": "refund"}).to_string()));
+    let run = ok(&server.post(
+        "/v1/runs",
+        &[],
+        &json!({"workflowId": "refund"}).to_string(),
+    ));
     let run = run["runId"].as_str().unwrap().to_owned();
 
     // The clarification is told in words, with a link that only shows it.
     let told = || ok(&server.get(&format!("{HOST}/test/outbound?to=lead"))).to_string();
     server.eventually("the clarification", || told().contains("Which colour?"));
-    assert!(outside.posted("/chat.postMessage").is_empty(), "no approval");
+    assert!(
+        outside.posted("/chat.postMessage").is_empty(),
+        "no approval"
+    );
     let link = told();
     let link = link.split("https://desk.example").nth(1).expect("a link");
     let link = link.split("\\n").next().unwrap();
@@ -421,7 +428,9 @@ fn a_workflow_is_decided_from_slack_by_whoever_may() {
     assert!(denied.starts_with("HTTP/1.1 403"), "{denied}");
     ok(&server.post(&format!("/v1/runs/{run}/interrupts/ask"), &[], &answer));
 
-    server.eventually("the notice", || !outside.posted("/chat.postMessage").is_empty());
+    server.eventually("the notice", || {
+        !outside.posted("/chat.postMessage").is_empty()
+    });
     settle(&server, 0);
     let notices = outside.posted("/chat.postMessage");
     let [notice] = notices.as_slice() else {
@@ -492,7 +501,10 @@ fn a_held_text_is_decided_from_slack() {
         });
         let notice = outside.posted("/chat.postMessage").pop().unwrap();
         let text = notice["blocks"][0]["text"]["text"].as_str().unwrap();
-        assert!(text.contains("Hello.") && text.contains("Digest: "), "{text}");
+        assert!(
+            text.contains("Hello.") && text.contains("Digest: "),
+            "{text}"
+        );
         let button = notice["blocks"][1]["elements"][button].clone();
         let denied = pressed(&server, &outside, ("U9", &button), "/chat.postEphemeral");
         assert_eq!(denied, "You may not decide this.");

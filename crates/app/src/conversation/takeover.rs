@@ -77,7 +77,9 @@ impl App {
     ) -> Result<Completion<TakeoverMessageStatus>, AppError> {
         call.caller.require_scope(Scope::ConversationsTakeover)?;
         let right = self.takeover_right_in(call, MESSAGE, &session).await?;
-        let status = self.submit_takeover_message(call, &session, right, message).await?;
+        let status = self
+            .submit_takeover_message(call, &session, right, message)
+            .await?;
         self.complete(idempotency, status).await
     }
 

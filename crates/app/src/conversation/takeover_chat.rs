@@ -130,7 +130,10 @@ impl App {
                 .collect(),
             text: text.to_owned(),
         };
-        match self.submit_takeover_message(&call, session, right, message).await {
+        match self
+            .submit_takeover_message(&call, session, right, message)
+            .await
+        {
             Ok(_) => Ok(None),
             Err(AppError::SessionRefused(SessionRefusal::NoTakeover | SessionRefusal::Ended)) => {
                 Ok(Some(OVER.to_owned()))

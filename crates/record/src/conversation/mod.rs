@@ -93,7 +93,8 @@ pub use turn::{
 };
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome, FlowReport,
-    ModelPurpose, NoticeRequest, NoticeSubject, SendRequest, SessionWork, SideMessage, WorkOutcome, WorkflowStart,
+    ModelPurpose, NoticeRequest, NoticeSubject, SendRequest, SessionWork, SideMessage, WorkOutcome,
+    WorkflowStart,
 };
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ mod workflow_calls;
 mod workflow_flows;
 
 pub use agent_host::{
-    AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, NoticePlace, OutgoingMessage,
-    RebuildError, SendError, TakenMessage,
+    AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, NoticePlace,
+    OutgoingMessage, RebuildError, SendError, TakenMessage,
 };
 pub(crate) use agent_journal::AgentLogs;
 pub use answer_pieces::{AnswerPiece, AnswerPieces, AnswerReader};
@@ -66,13 +66,13 @@ pub use media::{MAX_MEDIA_BYTES, MediaContent};
 pub use metrics::ConversationMetrics;
 pub use network::{
     LifeSign, LifeSignKind, NetworkDecision, NoticeContent, NoticeDecision, NoticeQuestion,
-    OwnAccountMessage, QuestionNotice, ShownDecision,
-    TransportDelivery, TransportMessage, TransportRefusal, TransportRequest,
+    OwnAccountMessage, QuestionNotice, ShownDecision, TransportDelivery, TransportMessage,
+    TransportRefusal, TransportRequest,
 };
 pub use read_session::SessionEventPage;
-pub(crate) use run_notices::NoticeOutcome;
 pub use rebuild_session::{SessionComparison, SessionDifference};
 pub use receive::{MessageClaim, NewMessage, OVERLOADED, ReceivedMessage};
+pub(crate) use run_notices::NoticeOutcome;
 pub(crate) use schedules::CONFIGURED_TENANT;
 pub use session_access::{
     AgentEventPage, LoggedAgentEvent, LoggedScheduleEvent, LoggedSessionEvent,

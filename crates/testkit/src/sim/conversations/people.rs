@@ -1,7 +1,7 @@
 //! Users who write and admins who decide. They see only what a process answers, and write again when it does not.
 
 use super::agents::{ADMIN_TRANSPORT, ADMINS, AGENTS, CANCEL, HUMAN};
-use super::any_session::{start_flow, act_in_takeover};
+use super::any_session::{act_in_takeover, start_flow};
 use super::desks::{BridgeInput, act_at_desk};
 use super::schedulers::manage_schedules;
 use super::{Conversations, HOUSE, tenants};
