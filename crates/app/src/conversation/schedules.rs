@@ -27,7 +27,7 @@ const MANAGE: &str = "schedule.manage";
 const BY_ADMIN: &str = "admin";
 
 const OF_DOCUMENT: &str =
-    "is a trigger of a workflow's document; register a document with another trigger";
+    "cannot change a schedule of a workflow; register a document with another trigger";
 
 /// Which schedules are listed.
 #[derive(Default)]
