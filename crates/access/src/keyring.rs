@@ -447,9 +447,8 @@ impl Keyring {
 
 /// The identity of a key of this principal that is neither revoked nor expired.
 fn good_key(key: &KeyRecord, principal: &Principal, now: Timestamp) -> Option<Identity> {
-    let is_good = key.principal == *principal
-        && key.revoked_at.is_none()
-        && !has_ended(key.expires_at, now);
+    let is_good =
+        key.principal == *principal && key.revoked_at.is_none() && !has_ended(key.expires_at, now);
     is_good.then(|| Identity::of_key(key))
 }
 

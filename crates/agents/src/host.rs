@@ -24,8 +24,8 @@ use tandem_record::conversation::{
 };
 use tandem_record::{AgentId, EffectId, Recorded, Timestamp};
 use tandem_runtime::conversation::{
-    AgentHost, CallContext, ChatModelRequest, FlowProgram, LifeSign, NoticePlace,
-    MediaContent, OutgoingMessage, QuestionNotice, RebuildError, SendError, ShownDecision, TakenMessage,
+    AgentHost, CallContext, ChatModelRequest, FlowProgram, LifeSign, MediaContent, NoticePlace,
+    OutgoingMessage, QuestionNotice, RebuildError, SendError, ShownDecision, TakenMessage,
     TransportDelivery, TransportRefusal, TransportRequest,
 };
 

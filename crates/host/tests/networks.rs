@@ -404,13 +404,20 @@ fn a_workflow_is_decided_from_slack_by_whoever_may() {
         let key = json!({"name": person, "principal": person, "scopes": ["approvals:respond"]});
         ok(&server.post(&format!("{HOST}/keys"), &[], &key.to_string()));
     }
-    let run = ok(&server.post("/v1/runs", &[], &json!({"workflowId": "refund"}).to_string()));
+    let run = ok(&server.post(
+        "/v1/runs",
+        &[],
+        &json!({"workflowId": "refund"}).to_string(),
+    ));
     let run = run["runId"].as_str().unwrap().to_owned();
 
     // The clarification is told in words, with a link that only shows it.
     let told = || ok(&server.get(&format!("{HOST}/test/outbound?to=lead"))).to_string();
     server.eventually("the clarification", || told().contains("Which colour?"));
-    assert!(outside.posted("/chat.postMessage").is_empty(), "no approval");
+    assert!(
+        outside.posted("/chat.postMessage").is_empty(),
+        "no approval"
+    );
     let link = told();
     let link = link.split("https://desk.example").nth(1).expect("a link");
     let link = link.split("\\n").next().unwrap();
@@ -421,7 +428,9 @@ fn a_workflow_is_decided_from_slack_by_whoever_may() {
     assert!(denied.starts_with("HTTP/1.1 403"), "{denied}");
     ok(&server.post(&format!("/v1/runs/{run}/interrupts/ask"), &[], &answer));
 
-    server.eventually("the notice", || !outside.posted("/chat.postMessage").is_empty());
+    server.eventually("the notice", || {
+        !outside.posted("/chat.postMessage").is_empty()
+    });
     settle(&server, 0);
     let notices = outside.posted("/chat.postMessage");
     let [notice] = notices.as_slice() else {
@@ -443,7 +452,7 @@ fn a_workflow_is_decided_from_slack_by_whoever_may() {
         let told = pressed(&server, &outside, (user, approve), "/chat.postEphemeral");
         assert_eq!(told, "You may not decide this.");
     }
-    let audit = server.get(&format!("{HOST}/audit/entries?limit=100"));
+    let audit = server.get(&format!("{HOST}/audit/export"));
     assert!(audit.contains("no_principal"), "{audit}");
     // Something else was shown than what is to be decided now.
     let mut stale = approve.clone();
@@ -492,7 +501,10 @@ fn a_held_text_is_decided_from_slack() {
         });
         let notice = outside.posted("/chat.postMessage").pop().unwrap();
         let text = notice["blocks"][0]["text"]["text"].as_str().unwrap();
-        assert!(text.contains("Hello.") && text.contains("Digest: "), "{text}");
+        assert!(
+            text.contains("Hello.") && text.contains("Digest: "),
+            "{text}"
+        );
         let button = notice["blocks"][1]["elements"][button].clone();
         let denied = pressed(&server, &outside, ("U9", &button), "/chat.postEphemeral");
         assert_eq!(denied, "You may not decide this.");
@@ -503,4 +515,35 @@ fn a_held_text_is_decided_from_slack() {
     settle(&server, 0);
     assert_eq!(sent().matches("Hello.").count(), 1, "{}", sent());
     assert_eq!(events(&server, "admin.authz.denied").len(), 2);
+}
+
+#[test]
+fn notices_that_could_not_be_given_stop_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("agents").join("desk");
+    std::fs::create_dir_all(&folder).unwrap();
+    let agent = json!({"prompt": "You run a desk.", "transports": {"loopback": {}, "web": {}}});
+    std::fs::write(folder.join("agent.json"), agent.to_string()).unwrap();
+    let rule = |transport: &str| {
+        format!(
+            "agents = [\"agents\"]\n[[notices]]\ntransport = \"{transport}\"\naddress = \"a\"\n"
+        )
+    };
+    let person =
+        "[[notice_people]]\ntransport = \"desk.loopback\"\naddress = \"a\"\nprincipal = \"ana\"\n";
+    for (settings, problem) in [
+        (rule("desk.pigeon"), "has no transport \"pigeon\""),
+        (rule("nobody.team"), "there is no good agent nobody"),
+        (rule("desk.web"), "the web chat gives no notices"),
+        (rule("desk.loopback") + person, "nothing can be decided"),
+    ] {
+        std::fs::write(home.path().join("tandem.toml"), settings).unwrap();
+        let mut command = server::tandem(home.path());
+        let ended = command
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && said.contains(problem), "{said}");
+    }
 }

@@ -5,8 +5,8 @@ use crate::conversation::{
     ClosedWorkflowQuestion, FlowCall, WaitingSession, WorkflowQuestion, WorkflowResult,
 };
 use crate::{
-    AgentId, ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId, Seq,
-    ToolRequest,
+    AgentId, ChildOutcome, EffectId, InterruptId, ModelRequest, NodeId, Object, PackCall, RunId,
+    Seq, ToolRequest,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -108,8 +108,7 @@ pub use tandem_engine::model::{
 pub use tandem_engine::pack::{AllowedPackTypes, PackType, PackTypes};
 pub use tandem_engine::run::{
     AgentPolicy, Limits, MAX_ENTRY_BYTES, MAX_EVENT_ID_CHARS, NextSteps, NoticeRule,
-    REASONING_TOKEN_LIMIT,
-    Refusal, Run, SIBLING_WRITES, compaction_batch_size, count_vote,
+    REASONING_TOKEN_LIMIT, Refusal, Run, SIBLING_WRITES, compaction_batch_size, count_vote,
 };
 pub use tandem_engine::tool::{NODE_TYPES as TOOL_NODE_TYPES, ToolServers};
 pub use tandem_engine::{

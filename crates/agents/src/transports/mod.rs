@@ -275,7 +275,9 @@ fn notice_text(notice: &QuestionNotice<'_>) -> String {
 
 /// What else somebody has to know, with the deadline.
 fn facts(question: &NoticeContent) -> impl Iterator<Item = (&'static str, String)> {
-    let until = question.deadline.map(|deadline| ("Until", deadline.rfc3339()));
+    let until = question
+        .deadline
+        .map(|deadline| ("Until", deadline.rfc3339()));
     question.facts.iter().cloned().chain(until)
 }
 

@@ -20,12 +20,13 @@ use std::sync::Arc;
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{ClosedEscalation, EscalationStatus, SessionView};
 use tandem_record::{AgentId, EscalationId, Object, Owner, Partition, Principal};
-use tandem_runtime::conversation::{ChatSignal, NetworkDecision, SessionRefusal, ShownDecision};
 use tandem_runtime::InterruptRow;
+use tandem_runtime::conversation::{ChatSignal, NetworkDecision, SessionRefusal, ShownDecision};
 
 const NOT_ALLOWED: &str = "You may not decide this.";
 const NO_QUESTION: &str = "There is no such question.";
-const CHANGED: &str = "What is to be decided has changed since this message. Look at it in the inbox.";
+const CHANGED: &str =
+    "What is to be decided has changed since this message. Look at it in the inbox.";
 const DENIED: &str = "decision.denied";
 
 /// Who decides questions of workflow runs on a network.
@@ -231,7 +232,11 @@ fn escalation_outcome(decided: Result<EscalationFound, AppError>) -> Result<Outc
             let record = found.record;
             match (&record.resolution, record.status) {
                 (Some(done), _) => {
-                    let outcome = if done.approved { "accepted" } else { "rejected" };
+                    let outcome = if done.approved {
+                        "accepted"
+                    } else {
+                        "rejected"
+                    };
                     (outcome_text(outcome, Some(&done.resolved_by), true), true)
                 }
                 (None, EscalationStatus::Open) => {

@@ -43,9 +43,7 @@ pub use memory::{
     MAX_ENTRY_BYTES, Memory, MemoryNeed, MemoryQueryKind, MemoryRead, MemoryResult, SIBLING_WRITES,
     compaction_batch_size,
 };
-pub use questions::{
-    NextSteps, NoticeRule, count_vote, required_announcements, required_notices,
-};
+pub use questions::{NextSteps, NoticeRule, count_vote, required_announcements, required_notices};
 pub use refusal::{Need, Refusal, Undecided};
 pub use replay::{ForkSource, fork};
 pub use required_work::{required_effects, required_timers};

@@ -7,7 +7,8 @@
 use super::draft::Draft;
 use super::state::ChatSession;
 use tandem_record::conversation::{
-    EscalationRecord, NoticeRequest, NoticeSubject, SessionEvent, SessionEventBody as Body, SessionWork,
+    EscalationRecord, NoticeRequest, NoticeSubject, SessionEvent, SessionEventBody as Body,
+    SessionWork,
 };
 use tandem_record::{EffectId, EscalationId, Recorded};
 

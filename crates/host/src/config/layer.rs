@@ -1,8 +1,8 @@
 //! One source of settings. All three sources have this shape, so precedence is one function.
 
 use super::{
-    ConnectionsLayer, Hidden, LimitsLayer, LogFormat, ModelLayer, NoticeLayer, OtelLayer, PersonLayer,
-    RetentionLayer, ToolServerLayer,
+    ConnectionsLayer, Hidden, LimitsLayer, LogFormat, ModelLayer, NoticeLayer, OtelLayer,
+    PersonLayer, RetentionLayer, ToolServerLayer,
 };
 use crate::cli::{DevArgs, ServeArgs};
 use serde::Deserialize;

@@ -65,7 +65,8 @@ fn notice(given: NoticeLayer) -> Result<Notice, Failure> {
     };
     if let Some(kind) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
         let known = KINDS.join(" and ");
-        let problem = format!("the notices to {address:?} name the kind {kind:?}; known are {known}");
+        let problem =
+            format!("the notices to {address:?} name the kind {kind:?}; known are {known}");
         return Err(wrong(problem));
     }
     Ok(Notice {
@@ -84,17 +85,24 @@ pub(super) fn people(
     notices: &[Notice],
 ) -> Result<Vec<NetworkPerson>, Failure> {
     if given.len() > MAX_PEOPLE {
-        return Err(wrong(format!("there are more than {MAX_PEOPLE} notice_people")));
+        return Err(wrong(format!(
+            "there are more than {MAX_PEOPLE} notice_people"
+        )));
     }
     let mut known = BTreeSet::new();
     let read = given.into_iter().map(|given| {
         let (agent, transport) = place(&given.transport, "notice_people")?;
         let address = address(given.address, "notice_people")?;
         if given.principal.trim().is_empty() {
-            return Err(wrong(format!("the notice_people at {address:?} have no principal")));
+            return Err(wrong(format!(
+                "the notice_people at {address:?} have no principal"
+            )));
         }
         if !known.insert((agent.to_string(), transport.clone(), address.clone())) {
-            let problem = format!("{address:?} on {} is in notice_people twice", given.transport);
+            let problem = format!(
+                "{address:?} on {} is in notice_people twice",
+                given.transport
+            );
             return Err(wrong(problem));
         }
         let is_used = |notice: &Notice| notice.agent == agent && notice.transport == transport;
@@ -118,7 +126,9 @@ fn place(text: &str, of: &str) -> Result<(AgentId, String), Failure> {
     let parts = text.rsplit_once('.');
     let named = parts.filter(|(agent, transport)| !agent.is_empty() && !transport.is_empty());
     let (agent, transport) = named.ok_or_else(|| {
-        wrong(format!("{of} has the transport {text:?}, which is not AGENT.TRANSPORT"))
+        wrong(format!(
+            "{of} has the transport {text:?}, which is not AGENT.TRANSPORT"
+        ))
     })?;
     Ok((AgentId::new(agent), transport.to_owned()))
 }

@@ -23,7 +23,11 @@ pub(super) fn rules(
             return Err(unusable(agent, transport, why));
         }
     }
-    settings.notices.iter().map(|notice| rule(notice, &place)).collect()
+    settings
+        .notices
+        .iter()
+        .map(|notice| rule(notice, &place))
+        .collect()
 }
 
 fn rule(

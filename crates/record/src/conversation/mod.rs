@@ -89,7 +89,8 @@ pub use takeover::{
 pub use turn::{FlowStartRequest, QueuedMessage, RequestedWork, TurnCause, WorkPurpose};
 pub use turn_work::{
     ChatAnswer, ChatMessage, ChatRole, ChatToolCall, CodeCall, CodeError, CodeOutcome, FlowReport,
-    ModelPurpose, NoticeRequest, NoticeSubject, SendRequest, SessionWork, SideMessage, WorkOutcome, WorkflowStart,
+    ModelPurpose, NoticeRequest, NoticeSubject, SendRequest, SessionWork, SideMessage, WorkOutcome,
+    WorkflowStart,
 };
 
 #[cfg(test)]

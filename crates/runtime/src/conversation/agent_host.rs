@@ -6,8 +6,7 @@
 
 use super::media::MediaContent;
 use super::network::{
-    LifeSign, QuestionNotice, ShownDecision, TransportDelivery, TransportRefusal,
-    TransportRequest,
+    LifeSign, QuestionNotice, ShownDecision, TransportDelivery, TransportRefusal, TransportRequest,
 };
 use async_trait::async_trait;
 use serde_json::Value;

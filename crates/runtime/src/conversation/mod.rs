@@ -55,8 +55,8 @@ mod workflow_calls;
 mod workflow_flows;
 
 pub use agent_host::{
-    AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, NoticePlace, OutgoingMessage,
-    RebuildError, SendError, TakenMessage,
+    AgentHost, CallContext, ChatModelRequest, FilterFailure, FlowProgram, NoticePlace,
+    OutgoingMessage, RebuildError, SendError, TakenMessage,
 };
 pub use answer_pieces::{AnswerPiece, AnswerPieces, AnswerReader};
 pub use bridges::{DeskMessage, DeskQuery, ReceivedInput};
@@ -65,13 +65,13 @@ pub use media::{MAX_MEDIA_BYTES, MediaContent};
 pub use metrics::ConversationMetrics;
 pub use network::{
     LifeSign, LifeSignKind, NetworkDecision, NoticeContent, NoticeDecision, NoticeQuestion,
-    OwnAccountMessage, QuestionNotice, ShownDecision,
-    TransportDelivery, TransportMessage, TransportRefusal, TransportRequest,
+    OwnAccountMessage, QuestionNotice, ShownDecision, TransportDelivery, TransportMessage,
+    TransportRefusal, TransportRequest,
 };
 pub use read_session::SessionEventPage;
-pub(crate) use run_notices::NoticeOutcome;
 pub use rebuild_session::{SessionComparison, SessionDifference};
 pub use receive::{MessageClaim, NewMessage, OVERLOADED, ReceivedMessage};
+pub(crate) use run_notices::NoticeOutcome;
 pub use session_access::{
     AgentEventPage, LoggedAgentEvent, LoggedScheduleEvent, LoggedSessionEvent,
 };

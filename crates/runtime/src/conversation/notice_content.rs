@@ -8,9 +8,7 @@ use crate::questions::digest;
 use serde_json::Value;
 use tandem_engine::session::ChatSession;
 use tandem_record::conversation::EscalationRecord;
-use tandem_record::{
-    EscalationId, InterruptId, NodeId, RunId, Timestamp, proposed_artifact,
-};
+use tandem_record::{EscalationId, InterruptId, NodeId, RunId, Timestamp, proposed_artifact};
 use tandem_store::{Fault, InterruptRow};
 
 const DECISION_NEEDED: &str = "Decision needed";
@@ -39,7 +37,11 @@ pub(super) fn of_escalation(session: &ChatSession, id: &EscalationId) -> Option<
         digest: None,
     });
     Some(NoticeContent {
-        need: if is_takeover { PERSON_NEEDED } else { DECISION_NEEDED },
+        need: if is_takeover {
+            PERSON_NEEDED
+        } else {
+            DECISION_NEEDED
+        },
         headline: format!("{user} {action}"),
         about,
         facts: vec![("Priority", escalation.priority.as_str().to_owned())],
@@ -139,7 +141,11 @@ pub(crate) fn of_run(row: &InterruptRow, now: Timestamp) -> Result<Option<Notice
     let may = |action: &str| is_offered(data, action);
     let is_decided = is_approval && may("accept") && may("reject");
     Ok(Some(NoticeContent {
-        need: if is_approval { DECISION_NEEDED } else { ANSWER_NEEDED },
+        need: if is_approval {
+            DECISION_NEEDED
+        } else {
+            ANSWER_NEEDED
+        },
         headline: format!(
             "The workflow {} {}",
             workflow.unwrap_or("of a run"),
@@ -194,4 +200,3 @@ fn shortened(text: &str, max: usize) -> String {
         None => text.to_owned(),
     }
 }
-

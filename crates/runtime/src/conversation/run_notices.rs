@@ -38,7 +38,10 @@ impl Runtime {
         else {
             return Ok(NoticeOutcome::Done);
         };
-        let stored = self.store().run_of_any_tenant(&run_of(&work.stream)).await?;
+        let stored = self
+            .store()
+            .run_of_any_tenant(&run_of(&work.stream))
+            .await?;
         let Some(tenant) = stored.map(|stored| stored.row.tenant) else {
             return Ok(NoticeOutcome::Done);
         };

@@ -4,9 +4,7 @@ use super::super::fixtures::*;
 use super::super::tools::server;
 use super::*;
 use serde_json::{Value, json};
-use tandem_runtime::conversation::{
-    NoticeContent, NoticeDecision, QuestionNotice, ShownDecision,
-};
+use tandem_runtime::conversation::{NoticeContent, NoticeDecision, QuestionNotice, ShownDecision};
 
 fn slack(url: &str) -> Desk {
     network_desk(&format!(
@@ -303,7 +301,10 @@ async fn a_question_without_a_decision_is_told_with_a_link() {
     assert_eq!(blocks.len(), 1, "{posted}");
     let text = blocks[0]["text"]["text"].as_str().expect("a text");
     assert!(text.len() < 3_000 && text.contains("(shortened)"), "{text}");
-    assert!(text.contains("<https://desk.example/v1/interrupts/t|look at it>"), "{text}");
+    assert!(
+        text.contains("<https://desk.example/v1/interrupts/t|look at it>"),
+        "{text}"
+    );
     assert!(text.ends_with("answer in the inbox."), "{text}");
 }
 

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use tandem_access::is_hmac_of;
 use tandem_record::{EffectId, Owner, Timestamp};
 use tandem_runtime::conversation::{
-    OutgoingMessage, QuestionNotice, SendError, ShownDecision, TransportDelivery,
-    TransportRefusal, TransportRequest,
+    OutgoingMessage, QuestionNotice, SendError, ShownDecision, TransportDelivery, TransportRefusal,
+    TransportRequest,
 };
 
 pub(super) const KIND: TransportKind = TransportKind {

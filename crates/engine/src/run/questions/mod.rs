@@ -27,7 +27,6 @@ mod session;
 mod state;
 
 pub use announce::required_announcements;
-pub use notices::{NoticeRule, required_notices};
 pub(in crate::run) use answer::{
     Answer, AnswerOutcome, Closing, close, invalid, is_late_exchange, open_question,
     resolve_question,
@@ -38,6 +37,7 @@ pub(crate) use ask::Question;
 pub(in crate::run) use draft::QuestionsDraft;
 pub(in crate::run) use external_event::{check_payload, waiting_for};
 pub use next_steps::NextSteps;
+pub use notices::{NoticeRule, required_notices};
 pub use open_question::count_vote;
 pub(in crate::run) use overdue::{deadline_passed, expired_question};
 pub(in crate::run) use state::Questions;

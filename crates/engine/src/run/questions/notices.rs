@@ -33,7 +33,12 @@ pub struct NoticeRule {
 impl NoticeRule {
     fn is_for(&self, kind: &str, policy: &DecisionPolicy) -> bool {
         let is_for_all = self.groups.is_empty() && self.principals.is_empty();
-        let names_group = || policy.groups.iter().any(|group| self.groups.contains(group));
+        let names_group = || {
+            policy
+                .groups
+                .iter()
+                .any(|group| self.groups.contains(group))
+        };
         let names_one = || {
             let mut approvers = policy.approvers.iter();
             approvers.any(|name| self.principals.contains(name))

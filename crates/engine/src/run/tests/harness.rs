@@ -18,8 +18,8 @@ use crate::definition::Definition;
 use crate::model::Providers;
 use crate::pack::PackTypes;
 use crate::run::{
-    AgentPolicy, Context, Limits, NewChildRun, NoticeRule, Refusal, ReplayedModelAnswer, Run, TreePlaces,
-    Undecided, create, decide,
+    AgentPolicy, Context, Limits, NewChildRun, NoticeRule, Refusal, ReplayedModelAnswer, Run,
+    TreePlaces, Undecided, create, decide,
 };
 use crate::tool::ToolServers;
 use serde_json::{Value, json};

@@ -73,7 +73,10 @@ fn rules_choose_by_kind_tenant_workspace_group_and_principal() {
         addresses(&told_by(vec![rule], named(config))).len()
     };
     assert_eq!(change(|_| {}), 1);
-    assert_eq!(change(|rule| rule.kinds = vec!["clarification".to_owned()]), 0);
+    assert_eq!(
+        change(|rule| rule.kinds = vec!["clarification".to_owned()]),
+        0
+    );
     assert_eq!(change(|rule| rule.tenant = "other".into()), 0);
     assert_eq!(change(|rule| rule.workspace = Some("elsewhere".into())), 0);
     assert_eq!(change(|rule| rule.groups = vec!["finance".to_owned()]), 1);
