@@ -452,7 +452,7 @@ fn a_workflow_is_decided_from_slack_by_whoever_may() {
         let told = pressed(&server, &outside, (user, approve), "/chat.postEphemeral");
         assert_eq!(told, "You may not decide this.");
     }
-    let audit = server.get(&format!("{HOST}/audit/entries?limit=100"));
+    let audit = server.get(&format!("{HOST}/audit/export"));
     assert!(audit.contains("no_principal"), "{audit}");
     // Something else was shown than what is to be decided now.
     let mut stale = approve.clone();
@@ -515,4 +515,35 @@ fn a_held_text_is_decided_from_slack() {
     settle(&server, 0);
     assert_eq!(sent().matches("Hello.").count(), 1, "{}", sent());
     assert_eq!(events(&server, "admin.authz.denied").len(), 2);
+}
+
+#[test]
+fn notices_that_could_not_be_given_stop_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("agents").join("desk");
+    std::fs::create_dir_all(&folder).unwrap();
+    let agent = json!({"prompt": "You run a desk.", "transports": {"loopback": {}, "web": {}}});
+    std::fs::write(folder.join("agent.json"), agent.to_string()).unwrap();
+    let rule = |transport: &str| {
+        format!(
+            "agents = [\"agents\"]\n[[notices]]\ntransport = \"{transport}\"\naddress = \"a\"\n"
+        )
+    };
+    let person =
+        "[[notice_people]]\ntransport = \"desk.loopback\"\naddress = \"a\"\nprincipal = \"ana\"\n";
+    for (settings, problem) in [
+        (rule("desk.pigeon"), "has no transport \"pigeon\""),
+        (rule("nobody.team"), "there is no good agent nobody"),
+        (rule("desk.web"), "the web chat gives no notices"),
+        (rule("desk.loopback") + person, "nothing can be decided"),
+    ] {
+        std::fs::write(home.path().join("tandem.toml"), settings).unwrap();
+        let mut command = server::tandem(home.path());
+        let ended = command
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && said.contains(problem), "{said}");
+    }
 }

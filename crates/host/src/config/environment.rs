@@ -38,6 +38,8 @@ impl Environment<'_> {
             test_seams: self.switch("TANDEM_TEST_SEAMS")?,
             log_format: self.log_format()?,
             groups: None,
+            notices: None,
+            notice_people: None,
             models: None,
             mcp_servers: self
                 .get("TANDEM_MCP_SERVERS")

@@ -1,5 +1,6 @@
 mod limits;
 mod models;
+mod notices;
 mod switches;
 
 use super::*;
