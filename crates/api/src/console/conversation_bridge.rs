@@ -158,11 +158,11 @@ fn fill(
             }),
             passed: passed.map(|message| {
                 let line = passed_line(message, texts, shown);
-                BridgeLine {
+                Box::new(BridgeLine {
                     // What the user got stands beside it.
                     changed_to: line.changed_to.filter(|_| said.is_none()),
                     ..line
-                }
+                })
             }),
         },
         FoundRow::Began(bridge) => {

@@ -62,7 +62,7 @@ async fn decide(
     posted: &PostedForm,
 ) -> Result<(), Problem> {
     let by = &posted.by;
-    let admin_token = admin_token(&posted);
+    let admin_token = admin_token(posted);
     let card = inbox_view::load_card(api, by, id.to_owned()).await?;
     if let Some(why) = card.not_shown {
         return Err(Problem::invalid("/digest", why));

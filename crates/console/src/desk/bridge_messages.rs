@@ -36,7 +36,7 @@ pub enum BridgeRow {
     /// there, one was made of the other.
     Texts {
         said: Option<TranscriptLine>,
-        passed: Option<BridgeLine>,
+        passed: Option<Box<BridgeLine>>,
     },
     /// A bridge began or ended.
     Mark { text: String, at: String },
@@ -136,7 +136,7 @@ fn rows(view: &BridgeMessages) -> Markup {
         ol.side-by-side {
             @for row in &view.rows {
                 @match row {
-                    BridgeRow::Texts { said, passed } => li.texts.from-desk[is_from_desk(passed.as_ref())] {
+                    BridgeRow::Texts { said, passed } => li.texts.from-desk[is_from_desk(passed.as_deref())] {
                         @if let Some(line) = said { ol.lines.said { (line_of(line)) } }
                         @if let Some(line) = passed { ol.lines.passed { (line_passed(line)) } }
                     },

@@ -79,7 +79,7 @@ fn bridge_messages(access: BridgeAccess) -> BridgeMessages {
         at: hostile(),
     }];
     rows.extend(lines().into_iter().zip(passed).flat_map(|(said, passed)| {
-        let (said, passed) = (Some(said), Some(passed));
+        let (said, passed) = (Some(said), Some(Box::new(passed)));
         let both = (said.clone(), passed.clone());
         let texts = [both, (said, None), (None, passed)];
         texts.map(|(said, passed)| BridgeRow::Texts { said, passed })

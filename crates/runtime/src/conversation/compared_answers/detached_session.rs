@@ -151,15 +151,14 @@ impl<'a> DetachedSession<'a> {
                     None => continue,
                 },
             };
-            let mut seq = journal.last().map_or(0, |last| last.seq.0 + 1);
-            for record in records.iter() {
+            let next = journal.last().map_or(0, |last| last.seq.0 + 1);
+            for (seq, record) in (next..).zip(records.iter()) {
                 journal.push(Recorded {
                     seq: Seq(seq),
                     at: now,
                     cause: None,
                     event: record.clone(),
                 });
-                seq += 1;
             }
         }
     }
