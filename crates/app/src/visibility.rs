@@ -36,8 +36,7 @@ impl App {
         let runtime = self.runtime();
         let Some(stored) = runtime.find_run(&caller.tenant, run).await? else {
             let other = runtime.find_run(&caller.counterpart_tenant(), run).await?;
-            let other = other.map(|stored| stored.row.workspace);
-            return Err(explain_missing(caller, other, ResourceKind::Run));
+            return Err(explain_missing(caller, other.is_some(), ResourceKind::Run));
         };
         check_workspace(caller, stored.row.workspace.as_ref())?;
         Ok(stored)
@@ -65,8 +64,11 @@ impl App {
         let runtime = self.runtime();
         let Some(row) = runtime.question(&caller.tenant, id).await? else {
             let other = runtime.question(&caller.counterpart_tenant(), id).await?;
-            let other = other.map(|row| row.workspace);
-            return Err(explain_missing(caller, other, ResourceKind::Interrupt));
+            return Err(explain_missing(
+                caller,
+                other.is_some(),
+                ResourceKind::Interrupt,
+            ));
         };
         check_workspace(caller, row.workspace.as_ref())?;
         Ok(row)
@@ -80,23 +82,16 @@ fn check_workspace(caller: &Identity, of: Option<&WorkspaceId>) -> Result<(), Ap
     Ok(())
 }
 
-/// Why the caller cannot find something. `other` is the workspace of a record with this id in the
-/// tenant for the other kind of key (test or live). If the caller could see that record with the
-/// other kind of key, the error says so.
-fn explain_missing(
-    caller: &Identity,
-    other: Option<Option<WorkspaceId>>,
-    kind: ResourceKind,
-) -> AppError {
-    match other {
-        Some(workspace) if check_workspace(caller, workspace.as_ref()).is_ok() => {
-            AppError::Forbidden(ForbiddenReason::OtherKeyKind {
-                test_key: caller.test_key,
-                key_tenant: caller.key_tenant(),
-                acts_in: caller.tenant.clone(),
-                run_in: caller.counterpart_tenant(),
-            })
-        }
-        _ => AppError::NotFound(kind),
+/// Why the caller cannot find something. If a record with this id is in the caller's tenant for the other
+/// kind of key (test or live), the error says so, whichever workspace it belongs to.
+fn explain_missing(caller: &Identity, other_kind: bool, kind: ResourceKind) -> AppError {
+    if !other_kind {
+        return AppError::NotFound(kind);
     }
+    AppError::Forbidden(ForbiddenReason::OtherKeyKind {
+        test_key: caller.test_key,
+        key_tenant: caller.key_tenant(),
+        acts_in: caller.tenant.clone(),
+        run_in: caller.counterpart_tenant(),
+    })
 }

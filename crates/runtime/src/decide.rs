@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tandem_engine::run::Run;
 use tandem_record::{
-    Command, DeciderSnapshot, DecisionAuthorization, DecisionPolicy, InterruptId, NodeId,
+    Command, DeciderSnapshot, DecisionAuthorization, DecisionPolicy, Denial, InterruptId, NodeId,
     Partition, Principal, Reply, RunId,
 };
 
@@ -60,11 +60,15 @@ fn command_for(
     access_check: &AccessCheck,
 ) -> Result<Command, SubmitError> {
     let policy = run.decision_policy(&proposal.node, proposal.interrupt.as_ref());
+    let mut made_up = false;
     let verdict = match policy {
         Some(policy) => {
             let interrupt = proposal.interrupt.as_ref();
-            let voter = run.claimed_voter(&proposal.node, interrupt, &proposal.value);
-            access_check(&policy, voter)
+            let claimed = |key| run.claimed_name(&proposal.node, interrupt, &proposal.value, key);
+            let decider = claimed("decidedBy");
+            made_up =
+                decider.is_some_and(|name| is_other_person(access_check(&policy, Some(name))));
+            access_check(&policy, claimed("voter"))
         }
         // No such question is open: the engine refuses with the reason.
         None => DecisionAuthorization::Granted(DeciderSnapshot::default()),
@@ -75,10 +79,14 @@ fn command_for(
     match verdict {
         DecisionAuthorization::Granted(decider) => {
             check_digest(run, proposal)?;
+            let mut value = proposal.value.clone();
+            if let Some(fields) = value.as_object_mut().filter(|_| made_up) {
+                fields.remove("decidedBy");
+            }
             Ok(Command::ResolveInterrupt {
                 node,
                 interrupt,
-                value: proposal.value.clone(),
+                value,
                 by_link: by.is_none(),
                 by,
                 decider,
@@ -91,6 +99,11 @@ fn command_for(
             why,
         }),
     }
+}
+
+/// The key or link of one person decides as that person: a decider it names otherwise is not recorded.
+fn is_other_person(verdict: DecisionAuthorization) -> bool {
+    matches!(verdict, DecisionAuthorization::Denied(Denial::OtherVoter))
 }
 
 /// Refuses a decision about something else than what is shown now.

@@ -122,7 +122,6 @@ fn document(api: &ApiState) -> Value {
         max_attempts: tandem_app::MAX_ATTEMPTS,
         budget_multiplier: tandem_app::BUDGET_MULTIPLIER,
     });
-    let asks_models = api.app.has_conformance_types() || providers.advertised().next().is_some();
     let tools = !api.app.tools().is_empty();
     let of_use = |type_id: &&str| {
         let asks = tandem_app::MODEL_NODE_TYPES.contains(type_id);
@@ -170,7 +169,7 @@ fn document(api: &ApiState) -> Value {
         test_seams: api.test_seams,
         mock_agent: api.app.has_conformance_types(),
         testing: TestingCapabilities {
-            mock_providers: match asks_models {
+            mock_providers: match api.app.has_mock_providers() {
                 true => &tandem_app::MOCK_PROVIDERS,
                 false => &[],
             },

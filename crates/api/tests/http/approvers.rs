@@ -121,10 +121,21 @@ async fn decided_by_in_body_never_replaces_the_principal() {
     let sent = json!({"resumeValue": {"action": "accept", "decidedBy": "the board"}});
     let run = server.start("open", &[gate(json!({}))]).await;
     by_node(&server, &ana, &run, sent.clone()).await.ok(200);
+    let log = server.log(&run).await.to_string();
+    assert!(!log.contains("the board"), "{log}");
+    let received = &payloads(&server, &run, "approval.received").await[0];
+    assert_eq!(received["decidedBy"], "ana");
+    let resolved = &payloads(&server, &run, "interrupt.resolved").await[0];
+    assert_eq!(resolved["resolvedBy"], "ana");
+
+    // Several people may share a key that was made for nobody by name.
+    let shared = server.new_key("default", Scope::all()).await;
+    let run = server.start("open", &[gate(json!({}))]).await;
+    by_node(&server, &shared, &run, sent.clone()).await.ok(200);
     let received = &payloads(&server, &run, "approval.received").await[0];
     assert_eq!(received["decidedBy"], "the board");
     let resolved = &payloads(&server, &run, "interrupt.resolved").await[0];
-    assert_eq!(resolved["resolvedBy"], "ana");
+    assert_eq!(received["claimedBy"], resolved["resolvedBy"]);
 
     let bound = gate(json!({"approversList": ["ana"]}));
     let run = server.start("bound", &[bound]).await;

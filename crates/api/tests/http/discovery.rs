@@ -47,6 +47,13 @@ async fn scope_without_routes_is_not_shown() {
             true => drop(made.ok(201)),
             false => drop(made.refused(400, "validation_error")),
         }
+        let keys = server.get("/v1/host/tandem/keys").await;
+        assert_eq!(
+            keys.text.contains("tandem:test"),
+            test_seams,
+            "{}",
+            keys.text
+        );
     }
 }
 

@@ -1,9 +1,10 @@
 //! Mock providers over HTTP: who may select one, what each stream mode shows, what is recorded, and
 //! what a replay returns.
 
-use crate::test_server::{Frame, Stream, TestServer, chain};
+use crate::test_server::{Frame, HostOptions, Stream, TestServer, chain, noop};
 use serde_json::{Value, json};
 use tandem_access::{NewKey, Scope};
+use tandem_runtime::Providers;
 
 const PATH: &str = "/v1/host/tandem/workflows";
 const PROVIDERS: [&str; 4] = ["stream-text", "tool-calls", "error", "usage-only"];
@@ -196,6 +197,31 @@ async fn unknown_or_invalid_mock_provider_is_refused() {
         let details = reply.refused(400, "validation_error").to_string();
         let path = format!("/configurable/mockProvider{at}");
         assert!(details.contains(&path), "{details}");
+    }
+}
+
+#[tokio::test]
+async fn host_that_asks_no_models_has_no_mock_providers() {
+    let server = TestServer::with_options(HostOptions {
+        conformance: false,
+        providers: Providers::default(),
+        test_seams: false,
+        ..HostOptions::default()
+    })
+    .await;
+    server.register("w", &[noop("a")]).await;
+    let mut new = NewKey::new("t", "default".into(), [Scope::RunsCreate, Scope::RunsRead]);
+    new.test = true;
+    let test_key = server.mint(new).await;
+    for key in [&test_key, &server.key] {
+        for id in ["stream-text", "made-up"] {
+            let body = json!({"workflowId": "w", "configurable": {"mockProvider": {"id": id}}});
+            let reply = server.call_as(key, "POST", "/v1/runs", &[], body.to_string());
+            let reply = reply.await;
+            reply.refused(400, "validation_error");
+            assert!(reply.text.contains("/configurable/mockProvider"));
+            assert!(!reply.text.contains("usage-only"), "{}", reply.text);
+        }
     }
 }
 

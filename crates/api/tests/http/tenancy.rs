@@ -186,13 +186,15 @@ async fn test_key_gets_a_hint_for_a_live_run_and_other_tenants_get_404() {
         walked >= 15,
         "only {walked} operations name a run or a question"
     );
-    // A key bound to another workspace gets no hint about the other kind of key.
+    // A key bound to a workspace is told the same.
     let mut new = NewKey::new("t", "default".into(), Scope::all().iter().copied());
     (new.test, new.workspace) = (true, Some("blue".into()));
     let bound = server.mint(new).await;
     let path = format!("/v1/runs/{run}");
     let reply = server.call_as(&bound, "GET", &path, &[], "").await;
-    reply.refused(404, "not_found");
+    let details = reply.refused(403, "run_forbidden");
+    assert_eq!(details["actsIn"], "default~test");
+    assert!(details["hint"].as_str().unwrap().contains("default~test"));
     assert_eq!(
         server.get(&path).await.ok(200)["status"],
         "waiting-approval"

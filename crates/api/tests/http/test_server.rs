@@ -77,6 +77,7 @@ pub(crate) struct HostOptions {
     /// A store that other hosts use as well.
     pub(crate) shared_store: Option<MemoryStore>,
     pub(crate) conversations: Option<Conversations>,
+    pub(crate) providers: Providers,
     pub(crate) test_seams: bool,
 }
 
@@ -89,6 +90,7 @@ impl Default for HostOptions {
             redactor: Redactor::default(),
             shared_store: None,
             conversations: None,
+            providers: providers(),
             test_seams: true,
         }
     }
@@ -180,7 +182,7 @@ impl TestServer {
             agents: options.agents,
             conformance: options.conformance,
             redactor: options.redactor,
-            providers: providers(),
+            providers: options.providers,
             is_single_process,
             conversations: options.conversations,
             ..RuntimeConfig::new(store, Arc::new(NoopEffects))

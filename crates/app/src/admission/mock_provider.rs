@@ -11,6 +11,13 @@ use tandem_runtime::{MOCK_PROVIDER_KEY, MOCK_PROVIDERS};
 const MAX_ID_CHARS: usize = 128;
 
 impl App {
+    /// Mock providers stand for models, and exist where runs may ask one: on hosts with a provider of models or
+    /// with conformance tests.
+    pub fn has_mock_providers(&self) -> bool {
+        let runtime = self.runtime();
+        runtime.has_conformance_types() || runtime.providers().advertised().next().is_some()
+    }
+
     pub(crate) fn admit_mock_provider(
         &self,
         caller: &Identity,
@@ -19,6 +26,10 @@ impl App {
         let Some(named) = configurable.and_then(|c| c.get_mut(MOCK_PROVIDER_KEY)) else {
             return Ok(());
         };
+        if !self.has_mock_providers() {
+            let place = format!("/configurable/{MOCK_PROVIDER_KEY}");
+            return Err(AppError::invalid(place, "this host has no mock providers"));
+        }
         let id = named["id"].as_str();
         if !caller.test_key {
             let requested = id.map(str::to_owned);

@@ -20,14 +20,28 @@ const MAX_NAME_CHARS: usize = 256;
 pub(in crate::run) const ACCEPT_WITH_CHANGES: &str =
     "accept takes what is shown as it is; use edit-accept to change it";
 
+/// Whether a claimed name has something to read, and is not too long.
+pub(super) fn is_name(name: &str) -> bool {
+    name.chars().count() <= MAX_NAME_CHARS && !name.chars().all(is_blank)
+}
+
+/// White space, and characters that draw nothing: controls, joiners, fillers, selectors, tags.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
+            | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// Refuses claimed names that are empty or too long, also where claims do not count.
 pub(in crate::run) fn check_claimed_names(value: &Value) -> Result<(), Refusal> {
     for key in ["voter", "decidedBy"] {
         let fits = match value.get(key) {
             None | Some(Value::Null) => true,
-            Some(Value::String(name)) => {
-                !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS
-            }
+            Some(Value::String(name)) => is_name(name),
             Some(_) => false,
         };
         if !fits {

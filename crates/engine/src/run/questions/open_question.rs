@@ -1,5 +1,6 @@
 //! Open interrupts after they were opened: who may decide one now, until when, and how votes count.
 
+use super::approval::is_name;
 use super::state::Suspension;
 use crate::node::OnTimeout;
 use crate::run::state::Run;
@@ -63,20 +64,20 @@ impl Run {
         Some(self.policy_at(ix, open))
     }
 
-    /// The name that an answer to an open approval claims for its voter, where such a name counts.
-    pub fn claimed_voter<'v>(
+    /// The name that an answer to an open approval claims under `key`, where such a name counts.
+    pub fn claimed_name<'v>(
         &self,
         node: &NodeId,
         interrupt: Option<&InterruptId>,
         value: &'v Value,
+        key: &str,
     ) -> Option<&'v str> {
         let (ix, open) = self.open_at(node, interrupt)?;
-        let counts =
-            open.interrupt.kind == "approval" && !self.policy_at(ix, open).requires_identity();
-        value
-            .get("voter")
-            .and_then(Value::as_str)
-            .filter(|_| counts)
+        let approves = ["approval", "low-confidence"].contains(&open.interrupt.kind.as_str());
+        let counts = approves && !self.policy_at(ix, open).requires_identity();
+        let name = value.get(key).and_then(Value::as_str);
+        // Another name is refused when the answer is read.
+        name.filter(|name| counts && is_name(name))
     }
 
     /// What the open question of a node shows now.

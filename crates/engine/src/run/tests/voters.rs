@@ -92,13 +92,21 @@ fn own_name_as_voter_is_the_own_vote() {
 #[test]
 fn claimed_names_are_short_and_not_empty() {
     let mut run = quorum(2);
-    for bad in [json!(""), json!(" "), json!("z".repeat(257)), json!(7)] {
+    for bad in [
+        json!(""),
+        json!(" "),
+        json!("\u{200b}"),
+        json!(" \u{feff}\u{2060} \u{3164}\u{e0041}"),
+        json!("z".repeat(257)),
+        json!(7),
+    ] {
         let refused = run.try_when(by(Some("ana"), json!({"action": "accept", "voter": bad})));
         match refused {
             Err(Refusal::Invalid(problems)) => assert_eq!(problems[0].path, "/resumeValue/voter"),
             other => panic!("{bad}: {other:?}"),
         }
     }
+    run.when(accept_as(Some("ana"), "\u{200b}ben"));
     run.when(accept_as(Some("ana"), &"z".repeat(256)));
 }
 
