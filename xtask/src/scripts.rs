@@ -41,6 +41,7 @@ pub(crate) fn conversations(arguments: &[String]) -> Outcome {
         "desks",
         "bridges",
         "takeovers",
+        "recovery",
     ] {
         for cold in ["0", "1"] {
             let path = root().join(format!("tests/conversations/{script}.py"));
