@@ -42,6 +42,7 @@ pub(crate) fn conversations(arguments: &[String]) -> Outcome {
         "desks",
         "bridges",
         "takeovers",
+        "recovery",
     ] {
         for (cold, strict) in [("0", "off"), ("1", "on")] {
             let path = root().join(format!("tests/conversations/{script}.py"));

@@ -2,7 +2,7 @@
 
 use crate::copy::copy;
 use crate::failure::{ErrorData, FailureCode, ScriptFailure, SourcePosition};
-use crate::realm::{Scope, Stop};
+use crate::realm::{Scope, Shared, Stop};
 use rquickjs::{Error, Object, Value as JsValue};
 use serde_json::{Map, Value};
 
@@ -14,17 +14,17 @@ impl<'js> Scope<'js> {
         match stop {
             Stop::Failure(failure) => failure,
             Stop::Engine(Error::Exception) => self.failure_of(self.ctx.catch()),
-            Stop::Engine(Error::Allocation) => self.out_of_memory(),
+            Stop::Engine(Error::Allocation) => out_of_memory(&self.shared),
             Stop::Engine(other) => ScriptFailure::new(FailureCode::Exception, other.to_string()),
         }
     }
 
     /// `thrown` may be anything, and reading it may throw again.
     pub(crate) fn failure_of(&self, thrown: JsValue<'js>) -> ScriptFailure {
-        // The interpreter throws null when it has no memory left for an error object. Code that fills the heap
-        // so completely runs long enough to be looked at; `throw null` of an author usually does not.
-        if thrown.is_null() && self.shared.was_looked_at() {
-            return self.out_of_memory();
+        if let Some(broken) = limit_of(&self.shared, &thrown) {
+            let object = thrown.as_object();
+            let position = object.and_then(|object| self.position_of(object));
+            return ScriptFailure { position, ..broken };
         }
         let Some(object) = thrown.as_object() else {
             let message = match copy(&self.ctx, &thrown, self.shared.limits.value_bytes) {
@@ -35,36 +35,6 @@ impl<'js> Scope<'js> {
             return ScriptFailure::new(FailureCode::Exception, message);
         };
         let error = self.error_of(object);
-        match (error.name.as_str(), error.message.as_str()) {
-            (
-                "InternalError" | "RangeError",
-                "out of memory" | "string too long" | "invalid string length",
-            ) => {
-                return self.out_of_memory();
-            }
-            (
-                "RangeError" | "InternalError",
-                "Maximum call stack size exceeded" | "stack overflow",
-            ) => {
-                return ScriptFailure {
-                    position: self.position_of(object),
-                    ..ScriptFailure::new(
-                        FailureCode::FlowLimit,
-                        format!(
-                            "the code needs more than {} bytes of stack",
-                            self.shared.limits.stack_bytes
-                        ),
-                    )
-                };
-            }
-            ("RangeError", message) if message.starts_with(BUILT_IN_LIMIT) => {
-                return ScriptFailure {
-                    position: self.position_of(object),
-                    ..ScriptFailure::new(FailureCode::FlowLimit, message)
-                };
-            }
-            _ => {}
-        }
         let is_host_error = self
             .driver("isHostError")
             .and_then(|check| check.call::<_, bool>((thrown.clone(),)))
@@ -80,14 +50,6 @@ impl<'js> Scope<'js> {
             position: self.position_of(object),
             error: Some(Box::new(error)),
         }
-    }
-
-    fn out_of_memory(&self) -> ScriptFailure {
-        let message = format!(
-            "the code needs more than {} bytes of heap",
-            self.shared.limits.heap_bytes
-        );
-        ScriptFailure::new(FailureCode::FlowLimit, message)
     }
 
     fn error_of(&self, object: &Object<'js>) -> ErrorData {
@@ -144,4 +106,44 @@ impl<'js> Scope<'js> {
                 .original_position(path, line.parse().ok()?, column.parse().ok()?)
         })
     }
+}
+
+/// The limit that something thrown stands for.
+pub(crate) fn limit_of(shared: &Shared, thrown: &JsValue<'_>) -> Option<ScriptFailure> {
+    // The interpreter throws null when it has no memory left for an error object. Code that fills the heap
+    // so completely runs long enough to be looked at; `throw null` of an author usually does not.
+    if thrown.is_null() {
+        return shared.was_looked_at().then(|| out_of_memory(shared));
+    }
+    let error = thrown.as_object()?;
+    // Reading it may run code of the author, and throw.
+    let text = |name: &str| {
+        let read = error.get::<_, String>(name);
+        read.inspect_err(|_| drop(error.ctx().catch())).ok()
+    };
+    let name = text("name")?;
+    if name != "InternalError" && name != "RangeError" {
+        return None;
+    }
+    let message = text("message")?;
+    match message.as_str() {
+        "out of memory" | "string too long" | "invalid string length" => {
+            Some(out_of_memory(shared))
+        }
+        "Maximum call stack size exceeded" | "stack overflow" => {
+            let bytes = shared.limits.stack_bytes;
+            let message = format!("the code needs more than {bytes} bytes of stack");
+            Some(ScriptFailure::new(FailureCode::FlowLimit, message))
+        }
+        message if message.starts_with(BUILT_IN_LIMIT) => {
+            Some(ScriptFailure::new(FailureCode::FlowLimit, message))
+        }
+        _ => None,
+    }
+}
+
+fn out_of_memory(shared: &Shared) -> ScriptFailure {
+    let bytes = shared.limits.heap_bytes;
+    let message = format!("the code needs more than {bytes} bytes of heap");
+    ScriptFailure::new(FailureCode::FlowLimit, message)
 }

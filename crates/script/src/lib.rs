@@ -25,6 +25,7 @@ mod failure;
 mod flow;
 mod function_call;
 mod generator;
+mod guard;
 mod host_call;
 mod limits;
 mod load;

@@ -1,6 +1,7 @@
 //! Functions of the host that the scripts of a realm are built on. Authors never see them.
 
 use crate::copy::{CopyError, copy};
+use crate::exception::limit_of;
 use crate::host_call::{CallId, HostCall};
 use crate::realm::{LogLine, Shared};
 use crate::zone;
@@ -30,9 +31,22 @@ pub(crate) fn functions<'js>(ctx: &Ctx<'js>, shared: &Arc<Shared>) -> Result<Obj
     let state = shared.clone();
     let from_local = move |local: f64| zone::instant_of_local(&state.state.lock().zone, local);
     native.set("fromLocal", Function::new(ctx.clone(), from_local)?)?;
+    native.set("breaksLimit", breaks_limit(ctx, shared.clone())?)?;
     native.set("log", log(ctx, shared.clone())?)?;
     native.set("host", host(ctx, shared.clone())?)?;
     Ok(native)
+}
+
+/// Whether something thrown is a limit of the realm. Its code fails then, whatever it does next.
+fn breaks_limit<'js>(ctx: &Ctx<'js>, shared: Arc<Shared>) -> Result<Function<'js>> {
+    Function::new(ctx.clone(), move |thrown: JsValue<'js>| -> bool {
+        let broken = limit_of(&shared, &thrown);
+        let breaks = broken.is_some();
+        if let Some(failure) = broken {
+            shared.state.lock().broken_limit.get_or_insert(failure);
+        }
+        breaks
+    })
 }
 
 /// Queues a host call and returns its index. Arguments are copied now: code may change them later.

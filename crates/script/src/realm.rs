@@ -85,6 +85,8 @@ pub(crate) struct SharedState {
     /// Host calls without an answer, by index.
     pub(crate) calls: BTreeMap<u64, HostCall>,
     pub(crate) next_index: u64,
+    /// A limit that code broke and caught.
+    pub(crate) broken_limit: Option<ScriptFailure>,
 }
 
 pub(crate) struct Realm {
@@ -131,6 +133,7 @@ impl Realm {
                 logs: VecDeque::new(),
                 calls: BTreeMap::new(),
                 next_index: 0,
+                broken_limit: None,
             }),
             limits,
             deadline_ns: AtomicU64::new(u64::MAX),
@@ -321,6 +324,9 @@ impl<'js> Scope<'js> {
     }
 
     fn check_interrupt(&self) -> Result<(), ScriptFailure> {
+        if let Some(broken) = self.shared.state.lock().broken_limit.take() {
+            return Err(broken);
+        }
         if !self.shared.was_interrupted.load(Ordering::Relaxed) {
             return Ok(());
         }

@@ -1,9 +1,10 @@
 //! One source file to JavaScript: checks its syntax, removes types, lists its imports and the bindings
 //! that may be flows.
 //!
-//! A JavaScript file is kept as it is. A TypeScript file is transformed (enums, namespaces and parameter
+//! A JavaScript file is kept as it is, but for the checks of `guard.rs`. A TypeScript file is transformed (enums, namespaces and parameter
 //! properties become code) and printed with a source map.
 
+use crate::guard::guard_catches;
 use crate::positions::Positions;
 use crate::source_set::ADDED_EXPORT;
 use oxc_allocator::Allocator;
@@ -121,7 +122,7 @@ pub(crate) fn strip(path: &str, text: &str) -> Result<Stripped, Vec<Complaint>> 
         }
     }
     Ok(Stripped {
-        source,
+        source: guard_catches(source),
         map,
         imports,
         bindings,

@@ -61,7 +61,8 @@ impl Runtime {
             ..(**start).clone()
         };
         let tenant = &source.row.tenant;
-        let permit = self.inner.decision_work.acquire(Some(tenant)).await;
+        let work = &self.inner.decision_work;
+        let permit = work.acquire_for(Some(tenant), Some(&start.agent_id)).await;
         let records = permit
             .run(move || replayed(&*agents, &code, journal, new_start))
             .await?;

@@ -22,10 +22,11 @@ pub(super) async fn stored_program(
     run: &RunId,
     journal: Vec<Recorded<FlowRecord>>,
 ) -> Result<StoredProgram, Fault> {
-    let tenant = journal.iter().find_map(|record| match &record.event {
-        FlowRecord::Started(start) => Some(start.owner.tenant.clone()),
+    let of = journal.iter().find_map(|record| match &record.event {
+        FlowRecord::Started(start) => Some((start.owner.tenant.clone(), start.agent_id.clone())),
         _ => None,
     });
+    let (tenant, agent) = of.unzip();
     let version = journal.iter().find_map(|record| match &record.event {
         FlowRecord::Started(start) => Some(start.version.clone()),
         _ => None,
@@ -39,7 +40,8 @@ pub(super) async fn stored_program(
         .definition(&DefinitionHash::from(version.as_str()))
         .await?;
     let agents = Arc::clone(&settings.agents);
-    let permit = runtime.inner.decision_work.acquire(tenant.as_ref()).await;
+    let work = &runtime.inner.decision_work;
+    let permit = work.acquire_for(tenant.as_ref(), agent.as_ref()).await;
     let rebuilt = permit
         .run(move || agents.rebuild_program(source.as_deref(), &journal))
         .await;

@@ -26,6 +26,16 @@
   };
   const isObject = (value) => value !== null && (typeof value === 'object' || typeof value === 'function');
 
+  // What a handler of a promise is told, it could keep to itself.
+  const caught = __tandemCaught;
+  wrap(Promise.prototype, 'then', (original) => function (onFulfilled, onRejected) {
+    const guarded = typeof onRejected !== 'function' ? onRejected : (thrown) => {
+      caught(thrown);
+      return onRejected(thrown);
+    };
+    return apply(original, this, [onFulfilled, guarded]);
+  });
+
   // A length that could change between two reads would escape the bound.
   const lengthOf = (value) => {
     if (!isObject(value) || isView(value)) return 0;

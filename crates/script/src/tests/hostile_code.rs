@@ -28,6 +28,64 @@ fn endless_loops_are_stopped() {
     contained("await ({ then() { for (;;) {} } });");
 }
 
+/// Z-209 (half: limits of heap and stack cannot be caught either)
+#[test]
+fn broken_limits_of_memory_are_not_caught() {
+    let heap = "let all = []; const fill = () => { for (;;) all.push(new Array(1e5).fill(1)); };";
+    let deep = "const deep = () => deep();";
+    for (fill, call) in [(heap, "fill()"), (deep, "deep()")] {
+        for caught in [
+            format!("try {{ {call}; }} catch (e) {{ yield ctx.say('on'); }}"),
+            format!("try {{ {call}; }} catch {{ yield ctx.say('on'); }}"),
+            format!("try {{ {call}; }} catch ({{ message }}) {{ yield ctx.say(message); }}"),
+            format!("try {{ await (async () => {call})(); }} catch (e) {{ yield ctx.say('on'); }}"),
+            format!("await (async () => {call})().catch(() => 1); yield ctx.say('on');"),
+            format!("await (async () => {call})().then(null, () => 1); yield ctx.say('on');"),
+            format!("await Promise.allSettled([(async () => {call})()]); yield ctx.say('on');"),
+        ] {
+            let message = contained(&format!("{fill} {caught}"));
+            assert!(message.contains("the code needs more than"), "{message}");
+        }
+    }
+}
+
+/// What is no limit is caught as everywhere.
+#[test]
+fn other_errors_are_caught_as_everywhere() {
+    for (body, said) in [
+        (
+            "try { throw new RangeError('x'); } catch (e) { yield ctx.say(e.message); }",
+            "x",
+        ),
+        (
+            "try { throw { a: 1, b: { c: 2 } }; } catch ({ a, b: { c } }) { yield ctx.say(`${a}${c}`); }",
+            "12",
+        ),
+        (
+            "try { throw [1, 2]; } catch ([a, ...rest]) { yield ctx.say(`${a}${rest}`); }",
+            "12",
+        ),
+        ("try { null.x; } catch { yield ctx.say('none'); }", "none"),
+        (
+            "try { throw null; } catch (e) { yield ctx.say(`${e}`); }",
+            "null",
+        ),
+        (
+            "const catch_ = { catch: 1 }; yield ctx.say(`catch (e) { ${catch_.catch}`);",
+            "catch (e) { 1",
+        ),
+        (
+            "const x = await Promise.reject(7).catch((e) => e + 1); yield ctx.say(`${x}`);",
+            "8",
+        ),
+    ] {
+        let FlowStep::Effect(effect) = flow(body).next(None) else {
+            panic!("{body}");
+        };
+        assert_eq!(effect["text"], said, "{body}");
+    }
+}
+
 /// Z-209 (half: the CPU time is counted anew after every effect, and across host calls between them)
 #[test]
 fn cpu_time_is_counted_between_effects() {
