@@ -6,7 +6,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::time::Duration;
-use tandem_record::conversation::{AdminRequest, InboundMessage, ProxyStatus, SessionCommand};
+use tandem_record::conversation::{
+    AdminRequest, AuthorizationDecision, InboundMessage, ProxyStatus, SessionCommand,
+};
 use tandem_record::{MessageId, Owner, ProxyId, TenantId};
 use tandem_runtime::conversation::{
     AgentSpec, DeskMessage, DeskQuery, MessageClaim, NewMessage, ReceivedInput, ReceivedMessage,
@@ -180,7 +182,18 @@ impl Draft {
 
     async fn over_api(&self, runtime: &Runtime, admin: &str) -> Accepted {
         let (id, text) = (self.id.clone(), self.text.clone());
-        let received = runtime.receive_proxy_input(&self.row, actor(admin), id, text);
+        let actor = actor(admin);
+        let decision = Box::new(AuthorizationDecision {
+            granted: true,
+            action: "hitl.proxy.input".to_owned(),
+            actor: Some(actor.clone()),
+            signal: None,
+            escalation_id: None,
+            proxy_id: Some(self.row.proxy_id.clone()),
+            reason: None,
+            adapter: actor.channel.clone(),
+        });
+        let received = runtime.receive_proxy_input(&self.row, (actor, decision), id, text);
         Ok(match received.await? {
             Ok(ReceivedInput::Accepted(claim)) => Some((self.row.proxy_id.clone(), claim)),
             // The bridge has ended, or has too much input.

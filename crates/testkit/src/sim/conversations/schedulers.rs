@@ -33,6 +33,10 @@ pub(super) async fn manage_schedules(
         return create(sim, &runtime, tenant, admin, rng).await;
     }
     let row = &rows[rng.random_range(0..rows.len())];
+    // Those of workflows change with their documents only.
+    let Some(agent) = &row.agent else {
+        return;
+    };
     let (expected, actor) = (None, Some(actor(admin)));
     let command = match rng.random_range(0..6) {
         0 => ScheduleCommand::Pause { expected, actor },
@@ -44,7 +48,7 @@ pub(super) async fn manage_schedules(
         },
         _ => ScheduleCommand::Update {
             expected,
-            definition: Box::new(definition(sim, &runtime, &row.agent, rng)),
+            definition: Box::new(definition(sim, &runtime, agent, rng)),
             actor,
         },
     };
