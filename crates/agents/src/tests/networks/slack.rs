@@ -294,7 +294,8 @@ async fn a_question_without_a_decision_is_told_with_a_link() {
         key: &key,
         may_be_repeated: false,
     };
-    let told = desk.agents.notify(&demo_id(), &notice, NOW);
+    let agent = demo_id();
+    let told = desk.agents.notify(&agent, &notice, NOW);
     told.await.expect("posted");
     let posted = network.requests.lock()[0].1.clone();
     let blocks = posted["blocks"].as_array().expect("blocks");
