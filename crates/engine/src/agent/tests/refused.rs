@@ -380,3 +380,15 @@ fn settings_of_speech_need_speech() {
         spec(&with(speech));
     }
 }
+
+#[test]
+fn time_zone_without_a_name_is_refused() {
+    for config in [
+        json!({"prompt": "x", "scheduler": {"timezone": ""}}),
+        json!({"prompt": "x", "hours": {"timezone": " ",
+            "week": {"mon": [["09:00", "17:00"]]}}}),
+    ] {
+        let problem = refused(&config, &[]);
+        assert!(problem.contains("is no time zone"), "{problem}");
+    }
+}
