@@ -276,6 +276,7 @@ impl App {
                 quoted_id: new.quoted_id.clone(),
                 relayed: false,
                 received_at: now,
+                sent_at: new.sent_at,
             },
         };
         let runtime = &source.runtime;

@@ -230,6 +230,7 @@ impl App {
                 quoted_id: new.quoted_id,
                 relayed: new.relayed,
                 received_at: now,
+                sent_at: new.sent_at,
             },
         };
         let runtime = &source.runtime;

@@ -113,7 +113,7 @@ pub(super) fn hours(fields: &ObjectReader<'_>) -> Option<OpeningHours> {
 }
 
 fn zone(hours: &ObjectReader<'_>) -> Option<TimeZone> {
-    let Some(name) = hours.text("timezone") else {
+    let Some(name) = hours.raw_text("timezone") else {
         return Some(TimeZone::UTC);
     };
     let zone = local_time::zone(&name);

@@ -82,7 +82,8 @@ pub(super) fn scheduler(config: &ObjectReader<'_>) -> SchedulerSpec {
 }
 
 fn timezone(settings: &ObjectReader<'_>) -> String {
-    let name = settings.text("timezone").unwrap_or_else(|| UTC.to_owned());
+    let name = settings.raw_text("timezone");
+    let name = name.unwrap_or_else(|| UTC.to_owned());
     if local_time::zone(&name).is_none() {
         let message = format!("{name:?} is no time zone; write one such as Europe/Berlin");
         settings.report("timezone", message);

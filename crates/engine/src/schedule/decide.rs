@@ -21,7 +21,9 @@ use tandem_record::{
 };
 
 /// Runs of one schedule that are not finished. An occurrence beyond them is skipped.
-const MAX_RUNS: usize = 100;
+const MAX_RUNS: usize = 200;
+/// The same where the next one was missed: what takes place in time finds room beside all that are caught up.
+const MAX_CAUGHT_UP: usize = 100;
 
 /// Everything from outside that a decision may read.
 pub struct ScheduleContext<'a> {
@@ -438,11 +440,15 @@ impl Draft<'_> {
         if let Some((first, last, count)) = due.more_missed {
             self.skip("missed", first, Some(last), count, due.next);
         }
-        for at in due.run {
+        for (place, at) in due.run.into_iter().enumerate() {
+            let max_runs = match place < due.caught_up {
+                true => MAX_CAUGHT_UP,
+                false => MAX_RUNS,
+            };
             let under_way = self.schedule.known().map_or(0, |known| known.runs.len());
             if !settings.enabled {
                 self.skip("scheduler_disabled", at, None, 1, due.next);
-            } else if under_way >= MAX_RUNS {
+            } else if under_way >= max_runs {
                 self.skip("too_many_runs", at, None, 1, due.next);
             } else {
                 self.claim(at, due.next);

@@ -18,6 +18,8 @@ pub(super) struct DueOccurrences {
     pub(super) more_missed: Option<(Timestamp, Timestamp, u32)>,
     /// To be executed, the oldest first.
     pub(super) run: Vec<Timestamp>,
+    /// How many of these were missed.
+    pub(super) caught_up: usize,
     pub(super) next: Option<Timestamp>,
 }
 
@@ -39,6 +41,7 @@ pub(super) fn due(
     let oldest = Timestamp(now.0.saturating_sub_unsigned(on_missed.max_age_ms()));
     let max_runs = on_missed.max_runs() as usize;
     due.run = occurrences.last(before_on_time, oldest.max(first), max_runs);
+    due.caught_up = due.run.len();
     let kept_from = due.run.first().copied().unwrap_or(on_time_from);
     let mut at = Some(first).filter(|first| *first < kept_from);
     let mut more: Option<(Timestamp, Timestamp, u32)> = None;

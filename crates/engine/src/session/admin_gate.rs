@@ -289,7 +289,7 @@ impl Draft<'_> {
         self.actor = self.session.acting_admin().cloned();
         match line.name.as_str() {
             "resolve" => return self.resolve_by_command(&line),
-            "takeover" => return self.take_over_by_command(),
+            "takeover" => return self.take_over_by_command(written),
             "handback" => return self.hand_back_by_command(written),
             _ => {}
         }

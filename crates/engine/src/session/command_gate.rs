@@ -28,6 +28,11 @@ impl WrittenCommand {
         CommandLine::parse(&self.text)
     }
 
+    /// Whether a word of it named the session.
+    pub(super) fn names_target(&self) -> bool {
+        self.target.is_some()
+    }
+
     /// The line without the word that named the session.
     pub(super) fn untargeted(&self) -> Option<CommandLine<'_>> {
         let mut line = self.line()?;

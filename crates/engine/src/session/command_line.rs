@@ -53,7 +53,7 @@ impl<'a> CommandLine<'a> {
         action.to_owned()
     }
 
-    fn first_word(&self) -> &'a str {
+    pub(super) fn first_word(&self) -> &'a str {
         self.args.split_whitespace().next().unwrap_or_default()
     }
 

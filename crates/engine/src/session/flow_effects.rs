@@ -26,8 +26,9 @@ impl Draft<'_> {
         let interrupt_id = InterruptId::from(format!("{run}:{step}"));
         match effect {
             FlowEffect::Say { text } => self.perform_say(&text),
-            // What the user writes goes to the person.
-            FlowEffect::Ask { .. } | FlowEffect::Confirm(_) if self.session.is_taken_over() => {
+            // It asked for the person, and what the user writes goes there. A flow that somebody interrupts asks when it
+            // is its turn again.
+            FlowEffect::Ask { .. } | FlowEffect::Confirm(_) if self.asked_for_person(run) => {
                 refuse("hitl_active", "a person has the conversation")
             }
             FlowEffect::Ask { key, text, .. } => {
@@ -63,6 +64,12 @@ impl Draft<'_> {
             FlowEffect::ProxyStop { reason } => self.perform_proxy_stop(reason.as_deref()),
             FlowEffect::WorkflowRun(effect) => self.perform_workflow(run, step, effect),
         }
+    }
+
+    /// Whether the takeover under way is the run's own.
+    fn asked_for_person(&self, run: &RunId) -> bool {
+        let escalation = self.session.takeover_escalation();
+        escalation.is_some_and(|escalation| escalation.flow_run_id.as_ref() == Some(run))
     }
 
     fn perform_say(&mut self, text: &str) -> Performed {

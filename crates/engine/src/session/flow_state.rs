@@ -24,6 +24,9 @@ pub struct ActiveFlow {
     /// The effect that is performed now, as the author wrote it.
     pub(super) current: Option<Value>,
     pub(super) pause: Option<FlowPause>,
+    /// It came to its pause during a takeover, so that what it asks was not sent.
+    #[serde(default)]
+    pub(super) is_unasked: bool,
     /// The last `confirm`, for `waitFor: confirm_response`.
     pub(super) last_confirm: Option<Value>,
     pub(super) last_interrupt: Option<Value>,

@@ -52,7 +52,7 @@ impl ChatSession {
     }
 
     /// A turn for this deadline, or for the escalation it is about, waits or is under way.
-    fn has_deadline_turn(&self, interrupt: &InterruptId) -> bool {
+    pub(super) fn has_deadline_turn(&self, interrupt: &InterruptId) -> bool {
         self.has_turn(|cause| match cause {
             TurnCause::Deadline { interrupt: of } => of == interrupt,
             TurnCause::EscalationClosed { escalation } => {

@@ -178,6 +178,7 @@ impl Draft<'_> {
         let reason = ending.reason;
         self.note_takeover_end(&ending);
         self.actor = None;
+        self.drop_late_reminders();
         match self.wait_of_takeover(&ending.escalation) {
             Some(interrupt) => {
                 if let Some(next) = self.leave_diverged() {
@@ -197,6 +198,23 @@ impl Draft<'_> {
                 self.resume_flow(Resume::Value(Some(payload)))
             }
             None => self.reprompt_after_takeover(),
+        }
+    }
+
+    /// Reminders that were held back with the deadline of their question remind nobody.
+    fn drop_late_reminders(&mut self) {
+        let waiting = self.session.waiting.iter();
+        let late = waiting.filter(|waiting| match &waiting.cause {
+            TurnCause::Reminder { interrupt, .. } => self.session.has_deadline_turn(interrupt),
+            _ => false,
+        });
+        let late: Vec<u64> = late.map(|waiting| waiting.number).collect();
+        for number in late {
+            self.emit(Body::TurnDropped {
+                number,
+                message_ids: Vec::new(),
+                reason: SILENCED.to_owned(),
+            });
         }
     }
 
@@ -288,23 +306,30 @@ impl Draft<'_> {
         }
     }
 
-    /// The question that was open all the time is asked again, where the agent wants that.
+    /// The question that was open all the time is asked again, where the agent wants that. One that came up during the
+    /// takeover was not sent, and is asked now. One whose time is over is not.
     fn reprompt_after_takeover(&mut self) -> Next {
-        if !self.cx.agent.hitl.takeover.reprompt_on_handback {
-            return Next::DONE;
-        }
-        let asked = self.session.user_approval().map(|request| &request.asked);
-        if let Some(ApprovalAsked::User { question, .. }) = asked {
+        let reprompts = self.cx.agent.hitl.takeover.reprompt_on_handback;
+        if let Some(approval) = self.session.user_approval()
+            && let ApprovalAsked::User { question, .. } = &approval.asked
+        {
+            if !reprompts || self.session.has_deadline_turn(&approval.interrupt_id) {
+                return Next::DONE;
+            }
             let question = question.clone();
             return self.respond(&question, CandidateOrigin::Confirm, None);
         }
         let Some(flow) = &self.session.flow else {
             return Next::DONE;
         };
-        if !matches!(
-            flow.pause,
-            Some(FlowPause::Ask { .. } | FlowPause::Confirm { .. })
-        ) {
+        let Some(pause) = &flow.pause else {
+            return Next::DONE;
+        };
+        if !matches!(pause, FlowPause::Ask { .. } | FlowPause::Confirm { .. }) {
+            return Next::DONE;
+        }
+        let is_wanted = reprompts || flow.is_unasked;
+        if !is_wanted || self.session.has_deadline_turn(pause.interrupt_id()) {
             return Next::DONE;
         }
         let effect = flow.current.as_ref();

@@ -11,12 +11,17 @@ use tandem_record::conversation::{AdminActor, CodeOutcome, TakeoverOrigin, WorkP
 
 /// The key by which the handler of an admin's command starts and ends a takeover.
 const HITL_MODE: &str = "__zupa.hitl.mode";
+const NO_CONVERSATION: &str = "There is no such conversation.";
 const LIVE_TAKEOVER: &str = "live_takeover";
 pub(super) const START: &str = "hitl.takeover.start";
 const END: &str = "hitl.takeover.end";
 
 impl Draft<'_> {
-    pub(super) fn take_over_by_command(&mut self) -> Next {
+    pub(super) fn take_over_by_command(&mut self, written: &WrittenCommand) -> Next {
+        let line = written.line();
+        if !written.names_target() && line.is_some_and(|line| !line.args.is_empty()) {
+            return self.answer_command(NO_CONVERSATION);
+        }
         let user = self.session.start.user.external_user_id.clone();
         let text = match self.take_over(TakeoverOrigin::Command) {
             Ok(_) => format!("You have the conversation with {user}; the agent is silent."),
@@ -27,6 +32,10 @@ impl Draft<'_> {
 
     pub(super) fn hand_back_by_command(&mut self, written: &WrittenCommand) -> Next {
         let line = written.untargeted();
+        let first = line.as_ref().map_or("", |line| line.first_word());
+        if !written.names_target() && looks_like_target(first) {
+            return self.answer_command(NO_CONVERSATION);
+        }
         let note = line.map(|line| line.args.to_owned());
         match self.handback(note) {
             Ok(ending) => {
@@ -121,6 +130,13 @@ impl Draft<'_> {
         self.report_failure("takeover", &refused.to_string());
         self.answer_command(&format!("Not done: {refused}."))
     }
+}
+
+/// Whether a word names a conversation rather than beginning a note: an id of this host, or an address, which has a digit.
+fn looks_like_target(word: &str) -> bool {
+    let prefixes = ["ses-", "esc-", "pxy-"];
+    let is_id = prefixes.iter().any(|prefix| word.starts_with(prefix));
+    is_id || word.chars().any(|c| c.is_ascii_digit())
 }
 
 fn action_of(starts: bool) -> &'static str {

@@ -154,6 +154,7 @@ async fn start_conversation(
             }),
             media: None,
             received_at: runtime.clock().now(),
+            sent_at: None,
         },
     };
     let runtime = runtime.acting_as(caller.actor());

@@ -29,6 +29,9 @@ pub struct InboundMessage {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relayed: bool,
     pub received_at: Timestamp,
+    /// When the user wrote it, as the network says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -398,3 +398,15 @@ fn agent_ids_are_plain_names() {
         assert!(problem.message.contains("letters, digits"), "{problem:?}");
     }
 }
+
+#[test]
+fn time_zone_without_a_name_is_refused() {
+    for config in [
+        json!({"prompt": "x", "scheduler": {"timezone": ""}}),
+        json!({"prompt": "x", "hours": {"timezone": " ",
+            "week": {"mon": [["09:00", "17:00"]]}}}),
+    ] {
+        let problem = refused(&config, &[]);
+        assert!(problem.contains("is no time zone"), "{problem}");
+    }
+}

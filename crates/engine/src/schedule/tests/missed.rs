@@ -134,3 +134,22 @@ fn disabled_scheduler_skips_occurrences() {
     assert_eq!(test.skipped()[0].0, "scheduler_disabled");
     assert!(test.take_work().is_empty());
 }
+
+/// Z-169 (half: what is on time is not counted against catch-up)
+#[test]
+fn what_is_on_time_takes_place_beside_all_that_is_caught_up() {
+    let mut definition = for_user(cron("* * * * *"));
+    definition["onMissed"] = json!({"policy": "catch_up", "maxRuns": 100});
+    let mut test = TestSchedule::new(json!({}), &definition);
+    test.clock_at("2031-03-03T12:30:05Z");
+    let triggered = test.triggered();
+    assert_eq!(triggered.len(), 101);
+    assert_eq!(triggered.last().map(String::as_str), Some("12:30"));
+    test.clock_at("2031-03-03T12:31:05Z");
+    assert_eq!(test.triggered().last().map(String::as_str), Some("12:31"));
+    assert!(
+        test.skipped()
+            .iter()
+            .all(|(reason, _, _)| reason == "missed")
+    );
+}

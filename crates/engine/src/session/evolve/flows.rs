@@ -73,6 +73,7 @@ impl ChatSession {
                 }
                 if let Some(flow) = &mut self.flow {
                     flow.pause = Some(pause.clone());
+                    flow.is_unasked = self.takeover.is_some();
                 }
             }
             Body::FlowResumed { answer, .. } => {
@@ -190,6 +191,7 @@ impl ChatSession {
             steps: 0,
             current: None,
             pause: None,
+            is_unasked: false,
             last_confirm: None,
             last_interrupt: None,
             escalation: None,

@@ -97,7 +97,9 @@ impl ChatSession {
         at: Timestamp,
     ) {
         self.last_active_at = at;
-        self.received_at = Some(at);
+        // A message that arrives late was written before.
+        let written_at = message.sent_at.map_or(at, |sent| sent.min(at));
+        self.received_at = self.last_received_at().max(Some(written_at));
         self.message_count += 1;
         let bytes = message
             .media

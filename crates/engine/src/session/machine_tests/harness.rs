@@ -159,6 +159,7 @@ impl TestSession {
             quoted_id: None,
             relayed: false,
             received_at: self.now,
+            sent_at: None,
         }
     }
 

@@ -2,8 +2,10 @@
 
 use super::harness::{TestSession, code, done, effect, value};
 use serde_json::json;
+use tandem_record::Timestamp;
 use tandem_record::conversation::{
-    ChatAnswer, ChatRole, ChatToolCall, RouterReason, SessionEventBody as Body, SessionWork,
+    ChatAnswer, ChatRole, ChatToolCall, InboundMessage, RouterReason, SessionEventBody as Body,
+    SessionWork,
 };
 
 fn says(text: &str) -> ChatAnswer {
@@ -240,4 +242,24 @@ fn field_of_the_structured_answer_selects_the_flow() {
     assert_eq!(desk.say("one"), ["for \"joy\""]);
     assert_eq!(desk.say("two"), ["kept"]);
     assert_eq!(desk.model_calls.len(), 2);
+}
+
+/// Z-240 (half: since the user wrote, which may be long before the message arrives)
+#[test]
+fn message_that_arrives_late_was_written_before() {
+    let mut desk = TestSession::new(json!({}), &[]);
+    let began = desk.now;
+    desk.say("hi");
+    assert_eq!(desk.state().last_received_at(), Some(began));
+    desk.now = began.plus_ms(60_000);
+    for (ago_seconds, last) in [(86_400, 0), (30, 30), (-5, 60)] {
+        let sent_at = Timestamp(desk.now.0 - ago_seconds * 1_000);
+        let message = InboundMessage {
+            sent_at: Some(sent_at),
+            ..desk.message("u1", "late")
+        };
+        desk.deliver(message);
+        let expected = began.plus_ms(last * 1_000);
+        assert_eq!(desk.state().last_received_at(), Some(expected));
+    }
 }

@@ -188,3 +188,30 @@ fn public_command_never_writes_the_mode() {
     assert!(!desk.state().is_taken_over());
     assert_eq!(desk.failures("kv").len(), 1);
 }
+
+/// Z-27 (half: without an argument the target is the session the command arrived in, with one only what it names)
+#[test]
+fn command_that_names_no_conversation_changes_nothing() {
+    let mut rules = auth();
+    rules["chat"][0] =
+        json!({"transport": "loopback", "address": "u1", "actorId": "ana", "role": "boss"});
+    let mut desk = desk(json!({}), rules);
+    let nothing = ["There is no such conversation."];
+    for target in ["u11", "ses-nope", "somebody"] {
+        assert_eq!(desk.say(&format!("/takeover {target}")), nothing);
+        assert!(!desk.state().is_taken_over(), "{target}");
+    }
+    let told = desk.say("/takeover");
+    assert_eq!(
+        told,
+        ["You have the conversation with u1; the agent is silent."]
+    );
+    for target in ["u11", "esc-1", "551199"] {
+        assert_eq!(desk.say(&format!("/handback {target} see you")), nothing);
+        assert!(desk.state().is_taken_over(), "{target}");
+    }
+    desk.say("/handback see you");
+    assert!(!desk.state().is_taken_over());
+    let note = desk.state().memory().last().expect("an entry").text.clone();
+    assert!(note.ends_with("see you"), "{note}");
+}

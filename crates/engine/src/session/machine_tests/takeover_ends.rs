@@ -146,3 +146,46 @@ fn user_who_wants_a_person_is_told_and_then_the_agent_is_silent() {
     assert!(desk.say("hello?").is_empty());
     assert!(desk.model_calls.is_empty());
 }
+
+/// Z-93 (half: a question whose time is over is neither asked again nor remembered)
+#[test]
+fn question_whose_time_is_over_is_not_asked_again() {
+    let confirm: fn() -> Value = || {
+        json!({"type": "interrupt.confirm", "question": "Sure?", "timeoutSeconds": 60,
+            "reminders": [{"afterSeconds": 30, "text": "Well?"}]})
+    };
+    let mut desk = asking(confirm, json!({"repromptOnHandback": true}));
+    desk.take_over("ana").expect("free");
+    desk.wait_seconds(61);
+    desk.hand_back("ana", None).expect("a flow goes on");
+    assert_eq!(desk.sent, ["Sure?", "thanks"]);
+}
+
+/// Z-80 (half: not for a flow that somebody interrupts), Z-93 (half: it stays at its question)
+#[test]
+fn flow_that_is_taken_over_in_the_middle_of_a_turn_goes_on_afterwards() {
+    let ask: fn() -> Value = || json!({"type": "ask", "key": "x", "text": "When?"});
+    let confirm: fn() -> Value = || json!({"type": "interrupt.confirm", "question": "Sure?"});
+    for (effect_of, question) in [(ask, "When?"), (confirm, "Sure?")] {
+        let flow = code(move |step, _, _| match step {
+            0 => effect(json!({"type": "tool", "name": "note", "args": {}})),
+            1 => effect(effect_of()),
+            2 => effect(json!({"type": "say", "text": "thanks"})),
+            _ => done(),
+        });
+        let config = json!({"beforeLLM": {"$fn": true},
+            "tools": [{"name": "note", "kind": "record"}]});
+        let mut desk = TestSession::new(config, &[("asks", flow)]);
+        route_on_start(&mut desk);
+        desk.held = vec!["session.tool"];
+        desk.say("start asks");
+        desk.take_over("ana").expect("free");
+        desk.held.clear();
+        desk.perform_all();
+        assert!(desk.flow_ends().is_empty(), "{question}");
+        assert!(desk.sent.is_empty(), "{question}");
+        desk.hand_back("ana", None).expect("a flow goes on");
+        assert_eq!(desk.sent, [question]);
+        assert_eq!(desk.say("yes"), ["thanks"]);
+    }
+}

@@ -216,6 +216,7 @@ fn new_message(runtime: &Runtime, written: &Written) -> NewMessage {
             quoted_id: None,
             relayed: false,
             received_at: runtime.clock().now(),
+            sent_at: None,
         },
     }
 }

@@ -29,6 +29,7 @@ fn events_have_the_names_and_fields_of_the_catalogue() {
                     quoted_id: None,
                     relayed: false,
                     received_at: AT,
+                    sent_at: None,
                 }),
                 held_until: None,
             },
