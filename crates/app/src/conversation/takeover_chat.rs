@@ -13,13 +13,14 @@ use tandem_record::conversation::{EscalationMode, EscalationRecord, EscalationSt
 use tandem_record::{AgentId, MessageId, Owner, SessionId};
 use tandem_runtime::conversation::{
     AgentSpec, AuthzDenial, ChatSignal, CommandLine, HitlTarget, OwnAccountMessage, SessionRefusal,
-    TakeoverAdapter, shown_view, takeover_short_id,
+    TakeoverAdapter, is_target, shown_view, takeover_short_id,
 };
-use tandem_runtime::{EscalationFilter, ListingPage, SessionFilter};
+use tandem_runtime::{EscalationFilter, ListingPage, ProxyRow, SessionFilter};
 
 /// Takeovers among which a message of a desk is matched.
 const MAX_TAKEOVERS: usize = 100;
 const NOT_ALLOWED: &str = "Not delivered: you may not write to this user.";
+const TO_WHOM: &str = "Not delivered: say to whom";
 const OVER: &str = "Not delivered: the agent has the conversation again.";
 
 /// A takeover that is under way.
@@ -46,6 +47,27 @@ impl App {
         let open = self.open_takeovers(source, &new.agent).await?;
         let mut marks = open.iter().map(|open| takeover_short_id(&open.record.id));
         Ok(marks.any(|mark| mark == name))
+    }
+
+    /// What the desk is told whose message names nobody, where it may be for its bridge or for a takeover (Z-110). `None`
+    /// where no takeover is under way there.
+    pub(super) async fn takeovers_beside(
+        &self,
+        source: &InboundSource,
+        new: &NewInbound,
+        agent: &AgentSpec,
+        bridge: &ProxyRow,
+    ) -> Result<Option<String>, AppError> {
+        if desk_of(agent, &source.transport, &new.from).is_none() {
+            return Ok(None);
+        }
+        let open = self.open_takeovers(source, &new.agent).await?;
+        let of_bridge = (
+            bridge.proxy_id.short().to_owned(),
+            bridge.user_external_id.clone(),
+        );
+        let marks = [of_bridge].into_iter().chain(marks(&open));
+        Ok((!open.is_empty()).then(|| unclear(TO_WHOM, marks)))
     }
 
     /// A message from the chat where the desk sits is the person's, while there is a takeover it can belong to.
@@ -76,8 +98,8 @@ impl App {
                 self.speak_from_desk(source, new, target, takeover, text)
                     .await?
             }
-            (None, _) => Some(unclear("There is no such conversation", &open)),
-            (Some(_), Some(_)) => Some(unclear("Not delivered: say to whom", &open)),
+            (None, _) => Some(unclear("There is no such conversation", marks(&open))),
+            (Some(_), Some(_)) => Some(unclear(TO_WHOM, marks(&open))),
         };
         if let Some(problem) = outcome {
             let place = (&new.agent, new.from.as_str());
@@ -237,9 +259,14 @@ fn addressed(body: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn unclear(why: &str, open: &[OpenTakeover]) -> String {
-    let names = open.iter().take(20);
-    let names = names.map(|open| format!("#{} {}", takeover_short_id(&open.record.id), open.user));
+/// The mark of each takeover, with the user.
+fn marks(open: &[OpenTakeover]) -> impl Iterator<Item = (String, String)> {
+    open.iter()
+        .map(|open| (takeover_short_id(&open.record.id), open.user.clone()))
+}
+
+fn unclear(why: &str, marks: impl Iterator<Item = (String, String)>) -> String {
+    let names = marks.take(20).map(|(mark, user)| format!("#{mark} {user}"));
     let names: Vec<String> = names.collect();
     format!("{why}. Begin with one of: {}", names.join(", "))
 }
