@@ -65,7 +65,7 @@ impl ChatAgents {
             ..LoadedFlow::default()
         };
         let spec = |id: &str, config: Value| {
-            let flows = [flow("refund"), flow("book")];
+            let flows = [flow("refund"), flow("book"), flow("bridge")];
             let spec = AgentSpec::compile(id, &config, &flows);
             Arc::new(spec.expect("a valid agent"))
         };
@@ -114,7 +114,7 @@ impl ChatAgents {
             ),
         ]);
         let rights = json!({"boss": ["hitl.escalation.view", "hitl.escalation.resolve",
-                "hitl.takeover.start", "hitl.takeover.end", "hitl.takeover.message",
+                "hitl.takeover.start", "hitl.takeover.end", "hitl.takeover.message", "hitl.proxy.input",
                 "schedule.manage"],
             "guest": ["hitl.escalation.view"]});
         let staffed = with(json!({
@@ -129,7 +129,8 @@ impl ChatAgents {
             "adminAuth": {"tokens": people, "chat": chat, "roles": rights},
             "model": {"provider": "scripted", "script": {"answers": []}},
             "hitl": {"takeover": {"adapter": "front", "onExternalReply": true},
-                "targets": {"front": {"transport": "loopback", "address": "desk"}}},
+                "targets": {"front": {"transport": "loopback", "address": "desk"},
+                    "back": {"transport": "own", "address": "colleague"}}},
         }));
         let planned = with(json!({
             "adminAuth": {"builtin": "keys", "roles": {"planner": ["schedule.manage"]}},
@@ -154,6 +155,11 @@ impl ChatAgents {
 /// What each flow yields, one after the other.
 fn effects(flow: &str) -> Vec<Value> {
     match flow {
+        "bridge" => vec![
+            json!({"type": "interrupt.proxy.start", "target": "front"}),
+            json!({"type": "interrupt.proxy.wait"}),
+            json!({"type": "say", "text": "The desk has answered."}),
+        ],
         "book" => vec![
             json!({"type": "interrupt.confirm", "question": "Monday?", "positiveKeywords": ["sure"]}),
             json!({"type": "say", "text": "Booked."}),
@@ -262,13 +268,13 @@ impl AgentHost for ChatAgents {
         }))
     }
 
-    /// `refund` and `book` start the flows of these names; `keys` sets keys of the session; `name` answers with the
+    /// `refund`, `book` and `bridge` start the flows of these names; `keys` sets keys of the session; `name` answers with the
     /// name of the user.
     async fn call_code(&self, call: &CodeCall, context: &CallContext) -> CodeOutcome {
         let text = call.args.first().and_then(|input| input["text"].as_str());
         let mut done = CodeOutcome::default();
         match text {
-            Some(flow @ ("refund" | "book")) => {
+            Some(flow @ ("refund" | "book" | "bridge")) => {
                 done.value = Some(json!({"action": "route_flow", "flowId": flow}));
             }
             Some("name") => {

@@ -195,7 +195,8 @@ impl App {
         Ok(open.collect())
     }
 
-    /// Records an answer that somebody gave from the agent's own account, in the user's active session if there is one.
+    /// Records an answer that somebody gave from the agent's own account, in the user's session. Somebody without one
+    /// begins it by this. An echo of what this host sent itself is none.
     pub(super) async fn note_external_reply(
         &self,
         agent: &AgentId,
@@ -203,11 +204,50 @@ impl App {
         owner: &Owner,
         reply: OwnAccountMessage,
     ) -> Result<(), AppError> {
+        let spec = self.ready_agent(agent)?;
+        if is_target(&spec, transport, &reply.to) {
+            // A desk is no user.
+            return Ok(());
+        }
+        let active = self.newest_session(agent, owner, &reply.to, true).await?;
+        let runtime = self.runtime();
+        let session = match active {
+            Some(active) => active,
+            None => {
+                let last = self.newest_session(agent, owner, &reply.to, false).await?;
+                if let Some(last) = last
+                    && let Some(last) = runtime.read_session(&last).await?
+                    && last.sent_itself(&reply.message_id, &reply.to, &reply.body, self.now())
+                {
+                    return Ok(());
+                }
+                let opened = runtime.open_session(agent, owner, transport, &reply.to);
+                let opened = opened.await;
+                opened.map_err(|error| submit_error(error, ResourceKind::Agent))?
+            }
+        };
+        let id = MessageId::new(&reply.message_id);
+        let recorded = runtime
+            .record_external_reply(&session, transport, &id, reply.body, reply.sent_at)
+            .await;
+        match recorded.map_err(|error| submit_error(error, ResourceKind::Session))? {
+            Ok(_) | Err(SessionRefusal::Ended) => Ok(()),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    async fn newest_session(
+        &self,
+        agent: &AgentId,
+        owner: &Owner,
+        user: &str,
+        is_active: bool,
+    ) -> Result<Option<SessionId>, AppError> {
         let filter = SessionFilter {
             workspace: owner.workspace.clone(),
             agent: Some(agent.clone()),
-            user_external_id: Some(reply.to.clone()),
-            active: Some(true),
+            user_external_id: Some(user.to_owned()),
+            active: Some(is_active),
         };
         let first = ListingPage {
             after: None,
@@ -215,20 +255,8 @@ impl App {
         };
         let store = self.runtime().store();
         let listing = store.list_sessions(&owner.tenant, &filter, &first).await?;
-        let active = listing.and_then(|listing| listing.rows.into_iter().next());
-        let Some(session) = active.map(|row| row.session_id) else {
-            tracing::debug!(%agent, transport, "somebody wrote to a user without a conversation");
-            return Ok(());
-        };
-        let id = MessageId::new(&reply.message_id);
-        let recorded = self
-            .runtime()
-            .record_external_reply(&session, transport, &id, reply.body, reply.sent_at)
-            .await;
-        match recorded.map_err(|error| submit_error(error, ResourceKind::Session))? {
-            Ok(_) | Err(SessionRefusal::Ended) => Ok(()),
-            Err(refusal) => Err(refusal.into()),
-        }
+        let newest = listing.and_then(|listing| listing.rows.into_iter().next());
+        Ok(newest.map(|row| row.session_id))
     }
 }
 

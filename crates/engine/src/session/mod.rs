@@ -52,6 +52,7 @@ mod modality;
 mod model_loop;
 mod normalize;
 mod notices;
+mod own_sends;
 mod pending;
 mod profile;
 mod program;

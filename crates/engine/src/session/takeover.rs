@@ -349,6 +349,13 @@ impl Draft<'_> {
         sent_at: Timestamp,
     ) -> Result<SessionReply, SessionRefusal> {
         const REASON: &str = "external_reply";
+        let to = &self.session.start.address;
+        let is_echo = self
+            .session
+            .sent_itself(message_id.as_str(), to, text, self.now);
+        if is_echo {
+            return Ok(SessionReply::Done);
+        }
         if self.session.ended.is_some() {
             return Err(SessionRefusal::Ended);
         }

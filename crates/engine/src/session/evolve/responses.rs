@@ -28,11 +28,13 @@ impl ChatSession {
             }
             Body::ResponseQueued {
                 effect_id,
+                to,
                 message,
                 candidate,
                 remembered,
                 ..
             } => {
+                self.own_sends.add(effect_id, to, &message.text);
                 let is_response = candidate.origin.passes_before_response();
                 let mut text = self.subject(event, is_response, at);
                 let turn = self.turn.as_ref();
@@ -78,6 +80,7 @@ impl ChatSession {
                 ..
             } => {
                 self.unsent.remove(effect_id);
+                self.own_sends.forget(effect_id);
                 let id = effect_id.as_str();
                 if let Some(at) = self.memory.iter().rposition(|entry| entry.id == id) {
                     self.memory.remove(at);
@@ -86,11 +89,18 @@ impl ChatSession {
             }
             Body::SendFailed { effect_id, .. } => {
                 self.unsent.remove(effect_id);
+                // The network may have it all the same.
+                self.own_sends.note_sent(effect_id, None, at);
             }
             Body::ResponseSent {
-                effect_id, speech, ..
+                effect_id,
+                provider_message_id,
+                speech,
+                ..
             } => {
                 self.unsent.remove(effect_id);
+                let id = provider_message_id.as_deref();
+                self.own_sends.note_sent(effect_id, id, at);
                 let bytes = speech.as_ref().map_or(0, |speech| speech.bytes);
                 self.media_bytes = self.media_bytes.saturating_add(bytes);
             }
