@@ -51,6 +51,8 @@ pub(crate) struct ScheduleListArgs {
     #[arg(long, default_value_t = 50, value_name = "N")]
     pub(crate) limit: usize,
     #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
 
@@ -58,6 +60,8 @@ pub(crate) struct ScheduleListArgs {
 pub(crate) struct OneScheduleArgs {
     #[arg(value_name = "SCHEDULE")]
     pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
@@ -141,6 +145,8 @@ pub(crate) struct ScheduleRunsArgs {
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) limit: usize,
     #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
 
@@ -152,6 +158,8 @@ pub(crate) struct ScheduleRecipientsArgs {
     /// At most this many
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
