@@ -68,7 +68,7 @@ impl ChatAgents {
             ..LoadedFlow::default()
         };
         let spec = |id: &str, config: Value| {
-            let flows = ["refund", "book", "relay", "advise"].map(flow);
+            let flows = ["refund", "book", "relay", "advise", "bridge"].map(flow);
             let spec = AgentSpec::compile(id, &config, &flows);
             Arc::new(spec.expect("a valid agent"))
         };
@@ -149,7 +149,8 @@ impl ChatAgents {
             "adminAuth": {"tokens": people, "chat": chat, "roles": rights},
             "model": {"provider": "scripted", "script": {"answers": []}},
             "hitl": {"takeover": {"adapter": "front", "onExternalReply": true},
-                "targets": {"front": {"transport": "loopback", "address": "desk"}}},
+                "targets": {"front": {"transport": "loopback", "address": "desk"},
+                    "back": {"transport": "own", "address": "colleague"}}},
         }));
         let planned = with(json!({
             "adminAuth": {"builtin": "keys", "roles": {"planner": ["schedule.manage"]}},
@@ -180,6 +181,11 @@ impl ChatAgents {
 /// What each flow yields, one after the other.
 fn effects(flow: &str) -> Vec<Value> {
     match flow {
+        "bridge" => vec![
+            json!({"type": "interrupt.proxy.start", "target": "front"}),
+            json!({"type": "interrupt.proxy.wait"}),
+            json!({"type": "say", "text": "The desk has answered."}),
+        ],
         "book" => vec![
             json!({"type": "interrupt.confirm", "question": "Monday?", "positiveKeywords": ["sure"]}),
             json!({"type": "say", "text": "Booked."}),
@@ -320,13 +326,13 @@ impl AgentHost for ChatAgents {
         }))
     }
 
-    /// `refund`, `book`, `relay` and `advise` start the flows of these names; `keys` sets keys of the session; `name` answers with the
+    /// `refund`, `book`, `relay`, `advise` and `bridge` start the flows of these names; `keys` sets keys of the session; `name` answers with the
     /// name of the user.
     async fn call_code(&self, call: &CodeCall, context: &CallContext) -> CodeOutcome {
         let text = call.args.first().and_then(|input| input["text"].as_str());
         let mut done = CodeOutcome::default();
         match text {
-            Some(flow @ ("refund" | "book" | "relay" | "advise")) => {
+            Some(flow @ ("refund" | "book" | "relay" | "advise" | "bridge")) => {
                 done.value = Some(json!({"action": "route_flow", "flowId": flow}));
             }
             Some("name") => {

@@ -415,6 +415,7 @@ async fn answer_from_the_agents_own_account_starts_a_takeover() {
             .is_empty()
     );
     assert_eq!(mode(&server, &session).await, Value::Null);
+    let path_own = path.clone();
     let reply = json!({"id": "w-1", "to": "ada", "text": "I call you."}).to_string();
     for _ in 0..2 {
         let sent = server.call_as("", "POST", &path, &[], reply.clone()).await;
@@ -435,11 +436,79 @@ async fn answer_from_the_agents_own_account_starts_a_takeover() {
         last["author"],
         json!({"kind": "human", "actorId": "external"})
     );
-    // Somebody without a conversation: nothing follows.
+    // The desk is no user.
+    let to_desk = json!({"id": "w-3", "to": "colleague", "text": "Hello"}).to_string();
+    let sent = server.call_as("", "POST", &path_own, &[], to_desk).await;
+    assert_eq!(sent.status.as_u16(), 200, "{sent:?}");
+    // Somebody without a conversation: it begins with this.
     let stray = json!({"id": "w-2", "to": "nobody", "text": "Hello?"}).to_string();
     let path = format!("{BASE}/agents/relayed/transports/own");
     let sent = server.call_as("", "POST", &path, &[], stray).await;
     assert_eq!(sent.status.as_u16(), 200, "{sent:?}");
+    let sessions = server.get(&format!("{BASE}/sessions")).await.ok(200);
+    let sessions = sessions["sessions"].as_array().expect("a list").clone();
+    let of = |user: &str| {
+        let mut found = sessions.iter();
+        found.find(|session| session["userExternalId"] == user)
+    };
+    assert!(of("colleague").is_none(), "{sessions:?}");
+    let begun = of("nobody").expect("a session")["id"]
+        .as_str()
+        .expect("an id");
+    let recorded = events(&server, begun, "hitl.external_reply").await;
+    assert_eq!(recorded.len(), 1, "{recorded:?}");
+    assert_eq!(mode(&server, begun).await, "live_takeover");
+}
+
+/// Z-110 (half: a bridge and a takeover of one chat), Z-101 (half: a mark alone is no input)
+#[tokio::test]
+async fn text_that_may_be_for_a_bridge_or_a_takeover_goes_nowhere() {
+    let server = server().await;
+    let taken = session_of(&server, "relayed", "ada").await;
+    let bridged = session_of(&server, "relayed", "eve").await;
+    send(&server, "relayed", "eve", "bridge").await;
+    take_over(&server, &taken, BEN).await.ok(200);
+    send(&server, "relayed", "desk", "Your new pin is 1234").await;
+    server.advance(0).await;
+    for session in [&taken, &bridged] {
+        let sent = outbox(&server, session).await;
+        assert!(
+            sent.iter().all(|(text, ..)| !text.contains("1234")),
+            "{sent:?}"
+        );
+    }
+    let started = events(&server, &bridged, "hitl.proxy.started").await;
+    let proxy = started[0]["payload"]["proxyId"].as_str().expect("an id");
+    let mark = &proxy["pxy-".len()..][..6];
+    send(&server, "relayed", "desk", &format!("#{mark}")).await;
+    assert!(
+        events(&server, &bridged, "hitl.proxy.input_received")
+            .await
+            .is_empty()
+    );
+    send(&server, "relayed", "desk", &format!("#{mark} for eve")).await;
+    server.advance(0).await;
+    let sent = outbox(&server, &bridged).await;
+    assert!(
+        sent.iter().any(|(text, ..)| text.ends_with("for eve")),
+        "{sent:?}"
+    );
+}
+
+/// Z-8 (half: a command about the session of somebody else), Z-190 (half: a repeated command)
+#[tokio::test]
+async fn repeated_command_about_another_session_is_a_duplicate() {
+    let server = server().await;
+    let session = session_of(&server, "relayed", "ada").await;
+    let path = format!("{BASE}/agents/relayed/inbound?wait=true");
+    let own = json!({"messageId": "o-1", "from": "desk", "body": "hello"});
+    server.post(&path, own).await.ok(200);
+    let command = json!({"messageId": "c-1", "from": "desk", "body": "/takeover ada"});
+    for status in ["processed", "duplicate", "duplicate"] {
+        let answered = server.post(&path, command.clone()).await.ok(200);
+        assert_eq!(answered["status"], status);
+    }
+    assert_eq!(mode(&server, &session).await, "live_takeover");
 }
 
 fn field<'a>(html: &'a str, name: &str) -> &'a str {

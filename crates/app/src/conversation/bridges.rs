@@ -32,6 +32,7 @@ const MAX_REASON_BYTES: usize = 500;
 
 const AMBIGUOUS: &str = "Several conversations are open here. Reply to one of their messages, or begin with its \
     number, like #1a2b3c. Nothing was delivered.";
+const EMPTY: &str = "The message has no text. Nothing was delivered.";
 const ENDED: &str = "That conversation is over. Nothing was delivered.";
 
 /// Which bridges are listed.
@@ -255,8 +256,22 @@ impl App {
                 return Ok(Some(self.not_relayed(source, new, AMBIGUOUS).await));
             }
             DeskMessage::Ended => return Ok(Some(self.not_relayed(source, new, ENDED).await)),
-            DeskMessage::Input { bridge, text } => (bridge, text),
+            DeskMessage::Input {
+                bridge,
+                text,
+                is_only,
+            } => {
+                if is_only
+                    && let Some(marks) = self.takeovers_beside(source, new, agent, &bridge).await?
+                {
+                    return Ok(Some(self.not_relayed(source, new, &marks).await));
+                }
+                (bridge, text)
+            }
         };
+        if text.trim().is_empty() && new.media.is_none() {
+            return Ok(Some(self.not_relayed(source, new, EMPTY).await));
+        }
         let name = new.display_name.clone();
         let message = NewMessage {
             agent: new.agent.clone(),

@@ -1,8 +1,8 @@
 //! Schedules: what admins do to them, and reading them with their occurrences and recipients.
 //!
-//! Changes take the right `schedule.manage` of the agent's rules. Reading takes the scope of the key, like reading
-//! conversations. Schedules of workflows are made by registering documents; pausing, resuming and cancelling them takes
-//! the scope of the key alone, like runs.
+//! Changes take the right `schedule.manage` of the agent's rules, and so does reading over the API where the agent has
+//! rules. The console reads by the scope of the key. Schedules of workflows are made by registering documents; pausing,
+//! resuming and cancelling them takes the scope of the key alone, like runs.
 
 use super::desk_work::DeskRight;
 use super::rights::{AdminCall, PrivilegedAction, signals};
@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::error::{AppError, InvalidField, ResourceKind};
 use crate::idempotency::{Completion, Idempotency};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use tandem_access::{Identity, Scope};
 use tandem_record::conversation::{
     AdminActor, RecipientRecord, ScheduleCommand, ScheduleDefinition, ScheduleOrigin,
@@ -154,6 +155,69 @@ impl App {
             escalation: None,
         };
         self.authorize_admin(call, &asked).await
+    }
+
+    /// Lets an admin read schedules of an agent. An agent without rules has nobody to ask.
+    async fn authorize_reading(
+        &self,
+        call: &AdminCall<'_>,
+        agent: &AgentId,
+    ) -> Result<(), AppError> {
+        let spec = self.agent_spec(agent);
+        if spec.is_some_and(|spec| spec.admin_auth.is_none()) {
+            return Ok(());
+        }
+        self.authorize_schedules(call, agent).await.map(drop)
+    }
+
+    /// Lets an admin read a schedule.
+    pub async fn authorize_schedule_reader(
+        &self,
+        call: &AdminCall<'_>,
+        schedule: &ScheduleId,
+    ) -> Result<(), AppError> {
+        call.caller.require_scope(Scope::RunsRead)?;
+        let record = self.find_schedule(call.caller, schedule).await?;
+        self.authorize_reading(call, &record.agent_id).await
+    }
+
+    /// Lets an admin read an occurrence.
+    pub async fn authorize_schedule_run_reader(
+        &self,
+        call: &AdminCall<'_>,
+        run: &ScheduleRunId,
+    ) -> Result<(), AppError> {
+        call.caller.require_scope(Scope::RunsRead)?;
+        let record = self.find_schedule_run(call.caller, run).await?;
+        self.authorize_reading(call, &record.agent_id).await
+    }
+
+    /// Schedules that the admin may read, newest first, and where the next page starts.
+    pub async fn list_schedules_for(
+        &self,
+        call: &AdminCall<'_>,
+        query: ScheduleQuery,
+        page: &ListingPage<ScheduleId>,
+    ) -> Result<(Vec<ScheduleRecord>, Option<ScheduleId>), AppError> {
+        let named = query.agent.clone().into_iter();
+        let (found, next) = self.list_schedules(call.caller, query, page).await?;
+        // Somebody who asks for an agent is told that they may not, also when it has no schedule.
+        let agents: BTreeSet<AgentId> = named
+            .chain(found.iter().map(|record| record.agent_id.clone()))
+            .collect();
+        let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
+        for agent in agents {
+            let right = self.authorize_reading(call, &agent).await;
+            rights.insert(agent, right);
+        }
+        let is_allowed =
+            |record: &ScheduleRecord| rights.get(&record.agent_id).is_some_and(Result::is_ok);
+        let visible: Vec<_> = found.into_iter().filter(is_allowed).collect();
+        let denial = rights.into_values().find_map(Result::err);
+        match denial.filter(|_| visible.is_empty()) {
+            Some(denial) => Err(denial),
+            None => Ok((visible, next)),
+        }
     }
 
     async fn put_to_schedule(

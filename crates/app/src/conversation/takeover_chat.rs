@@ -13,13 +13,14 @@ use tandem_record::conversation::{EscalationMode, EscalationRecord, EscalationSt
 use tandem_record::{AgentId, MessageId, Owner, SessionId};
 use tandem_runtime::conversation::{
     AgentSpec, AuthzDenial, ChatSignal, CommandLine, HitlTarget, OwnAccountMessage, SessionRefusal,
-    TakeoverAdapter, shown_view, takeover_short_id,
+    TakeoverAdapter, is_target, shown_view, takeover_short_id,
 };
-use tandem_runtime::{EscalationFilter, ListingPage, SessionFilter};
+use tandem_runtime::{EscalationFilter, ListingPage, ProxyRow, SessionFilter};
 
 /// Takeovers among which a message of a desk is matched.
 const MAX_TAKEOVERS: usize = 100;
 const NOT_ALLOWED: &str = "Not delivered: you may not write to this user.";
+const TO_WHOM: &str = "Not delivered: say to whom";
 const OVER: &str = "Not delivered: the agent has the conversation again.";
 
 /// A takeover that is under way.
@@ -46,6 +47,27 @@ impl App {
         let open = self.open_takeovers(source, &new.agent).await?;
         let mut marks = open.iter().map(|open| takeover_short_id(&open.record.id));
         Ok(marks.any(|mark| mark == name))
+    }
+
+    /// What the desk is told whose message names nobody, where it may be for its bridge or for a takeover (Z-110). `None`
+    /// where no takeover is under way there.
+    pub(super) async fn takeovers_beside(
+        &self,
+        source: &InboundSource,
+        new: &NewInbound,
+        agent: &AgentSpec,
+        bridge: &ProxyRow,
+    ) -> Result<Option<String>, AppError> {
+        if desk_of(agent, &source.transport, &new.from).is_none() {
+            return Ok(None);
+        }
+        let open = self.open_takeovers(source, &new.agent).await?;
+        let of_bridge = (
+            bridge.proxy_id.short().to_owned(),
+            bridge.user_external_id.clone(),
+        );
+        let marks = [of_bridge].into_iter().chain(marks(&open));
+        Ok((!open.is_empty()).then(|| unclear(TO_WHOM, marks)))
     }
 
     /// A message from the chat where the desk sits is the person's, while there is a takeover it can belong to.
@@ -76,8 +98,8 @@ impl App {
                 self.send_from_desk(source, new, target, takeover, text)
                     .await?
             }
-            (None, _) => Some(unclear("There is no such conversation", &open)),
-            (Some(_), Some(_)) => Some(unclear("Not delivered: say to whom", &open)),
+            (None, _) => Some(unclear("There is no such conversation", marks(&open))),
+            (Some(_), Some(_)) => Some(unclear(TO_WHOM, marks(&open))),
         };
         if let Some(problem) = outcome {
             let place = (&new.agent, new.from.as_str());
@@ -177,7 +199,8 @@ impl App {
         Ok(open.collect())
     }
 
-    /// Records an answer that somebody gave from the agent's own account, in the user's active session if there is one.
+    /// Records an answer that somebody gave from the agent's own account, in the user's session. Somebody without one
+    /// begins it by this. An echo of what this host sent itself is none.
     pub(super) async fn note_external_reply(
         &self,
         agent: &AgentId,
@@ -185,11 +208,50 @@ impl App {
         owner: &Owner,
         reply: OwnAccountMessage,
     ) -> Result<(), AppError> {
+        let spec = self.ready_agent(agent)?;
+        if is_target(&spec, transport, &reply.to) {
+            // A desk is no user.
+            return Ok(());
+        }
+        let active = self.newest_session(agent, owner, &reply.to, true).await?;
+        let runtime = self.runtime();
+        let session = match active {
+            Some(active) => active,
+            None => {
+                let last = self.newest_session(agent, owner, &reply.to, false).await?;
+                if let Some(last) = last
+                    && let Some(last) = runtime.read_session(&last).await?
+                    && last.sent_itself(&reply.message_id, &reply.to, &reply.body, self.now())
+                {
+                    return Ok(());
+                }
+                let opened = runtime.open_session(agent, owner, transport, &reply.to);
+                let opened = opened.await;
+                opened.map_err(|error| submit_error(error, ResourceKind::Agent))?
+            }
+        };
+        let id = MessageId::new(&reply.message_id);
+        let recorded = runtime
+            .record_external_reply(&session, transport, &id, reply.body, reply.sent_at)
+            .await;
+        match recorded.map_err(|error| submit_error(error, ResourceKind::Session))? {
+            Ok(_) | Err(SessionRefusal::Ended) => Ok(()),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    async fn newest_session(
+        &self,
+        agent: &AgentId,
+        owner: &Owner,
+        user: &str,
+        is_active: bool,
+    ) -> Result<Option<SessionId>, AppError> {
         let filter = SessionFilter {
             workspace: owner.workspace.clone(),
             agent: Some(agent.clone()),
-            user_external_id: Some(reply.to.clone()),
-            active: Some(true),
+            user_external_id: Some(user.to_owned()),
+            active: Some(is_active),
         };
         let first = ListingPage {
             after: None,
@@ -197,20 +259,8 @@ impl App {
         };
         let store = self.runtime().store();
         let listing = store.list_sessions(&owner.tenant, &filter, &first).await?;
-        let active = listing.and_then(|listing| listing.rows.into_iter().next());
-        let Some(session) = active.map(|row| row.session_id) else {
-            tracing::debug!(%agent, transport, "somebody wrote to a user without a conversation");
-            return Ok(());
-        };
-        let id = MessageId::new(&reply.message_id);
-        let recorded = self
-            .runtime()
-            .record_external_reply(&session, transport, &id, reply.body, reply.sent_at)
-            .await;
-        match recorded.map_err(|error| submit_error(error, ResourceKind::Session))? {
-            Ok(_) | Err(SessionRefusal::Ended) => Ok(()),
-            Err(refusal) => Err(refusal.into()),
-        }
+        let newest = listing.and_then(|listing| listing.rows.into_iter().next());
+        Ok(newest.map(|row| row.session_id))
     }
 }
 
@@ -241,9 +291,14 @@ fn addressed(body: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn unclear(why: &str, open: &[OpenTakeover]) -> String {
-    let names = open.iter().take(20);
-    let names = names.map(|open| format!("#{} {}", takeover_short_id(&open.record.id), open.user));
+/// The mark of each takeover, with the user.
+fn marks(open: &[OpenTakeover]) -> impl Iterator<Item = (String, String)> {
+    open.iter()
+        .map(|open| (takeover_short_id(&open.record.id), open.user.clone()))
+}
+
+fn unclear(why: &str, marks: impl Iterator<Item = (String, String)>) -> String {
+    let names = marks.take(20).map(|(mark, user)| format!("#{mark} {user}"));
     let names: Vec<String> = names.collect();
     format!("{why}. Begin with one of: {}", names.join(", "))
 }

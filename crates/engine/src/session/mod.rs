@@ -51,6 +51,7 @@ mod modality;
 mod model_loop;
 mod normalize;
 mod notices;
+mod own_sends;
 mod pending;
 mod profile;
 mod program;

@@ -2,6 +2,7 @@
 
 use super::bridge::OpenBridge;
 use super::flow_state::ActiveFlow;
+use super::own_sends::OwnSends;
 use super::takeover_state::Takeover;
 use super::turn_state::{
     Burst, HeldDraft, PendingApproval, PendingReport, StartedReport, Turn, UnsentText, WaitingTurn,
@@ -85,11 +86,11 @@ pub struct ChatSession {
     /// When the user last wrote in it.
     #[serde(default)]
     pub(super) received_at: Option<Timestamp>,
-    /// The ids that networks gave to the last texts, the oldest first.
-    #[serde(default)]
-    pub(super) sent_ids: VecDeque<String>,
     /// Texts that were queued and are not final yet.
     pub(super) unsent: BTreeMap<EffectId, UnsentText>,
+    /// Texts it sent lately, for telling echoes of them from what people wrote.
+    #[serde(default)]
+    pub(super) own_sends: OwnSends,
     /// Turns whose texts are not all final, with what `onResponse` is to be told.
     pub(super) reports: VecDeque<PendingReport>,
     /// The report that is being made.
@@ -161,9 +162,8 @@ impl ChatSession {
             .bridge
             .as_ref()
             .map_or(0, |open| 1_024 + open.kept_bytes());
-        let sent: usize = self.sent_ids.iter().map(|id| id.len() + 32).sum();
-        let people = takeover + kept + sent + self.escalations.len() * 512;
-        2_048 + messages + keys + exchange + people
+        let people = takeover + kept + self.escalations.len() * 512;
+        2_048 + self.own_sends.bytes() + messages + keys + exchange + people
     }
 
     /// Whether a turn has ended, or never began. Nobody waits for one that a takeover holds back.

@@ -350,17 +350,15 @@ impl Draft<'_> {
         sent_at: Timestamp,
     ) -> Result<SessionReply, SessionRefusal> {
         const REASON: &str = "external_reply";
+        let to = &self.session.start.address;
+        let is_echo = self
+            .session
+            .sent_itself(message_id.as_str(), to, text, self.now);
+        if is_echo {
+            return Ok(SessionReply::Done);
+        }
         if self.session.ended.is_some() {
             return Err(SessionRefusal::Ended);
-        }
-        // Not somebody else: the network reports what this host sent.
-        if self
-            .session
-            .sent_ids
-            .iter()
-            .any(|id| id == message_id.as_str())
-        {
-            return Ok(SessionReply::Done);
         }
         let takeover = &self.cx.agent.hitl.takeover;
         if takeover.on_external_reply && self.has_takeover() && self.session.takeover.is_none() {

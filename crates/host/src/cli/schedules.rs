@@ -54,6 +54,8 @@ pub(crate) struct ScheduleListArgs {
     #[arg(long, default_value_t = 50, value_name = "N")]
     pub(crate) limit: usize,
     #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
 
@@ -61,6 +63,8 @@ pub(crate) struct ScheduleListArgs {
 pub(crate) struct OneScheduleArgs {
     #[arg(value_name = "SCHEDULE")]
     pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
@@ -144,6 +148,8 @@ pub(crate) struct ScheduleRunsArgs {
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) limit: usize,
     #[command(flatten)]
+    pub(crate) admin: AdminArgs,
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }
 
@@ -155,6 +161,8 @@ pub(crate) struct ScheduleRecipientsArgs {
     /// At most this many
     #[arg(long, default_value_t = 100, value_name = "N")]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) admin: AdminArgs,
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 }

@@ -84,6 +84,16 @@ impl Client {
         path: &str,
         parameters: &[(&str, Option<String>)],
     ) -> anyhow::Result<Value> {
+        self.query_as(path, parameters, None).await
+    }
+
+    /// The same by an admin of conversations.
+    pub(crate) async fn query_as(
+        &self,
+        path: &str,
+        parameters: &[(&str, Option<String>)],
+        admin_token: Option<&str>,
+    ) -> anyhow::Result<Value> {
         let given = parameters
             .iter()
             .filter_map(|(name, value)| Some((*name, value.as_deref()?)));
@@ -92,7 +102,10 @@ impl Client {
         if url.query() == Some("") {
             url.set_query(None);
         }
-        let request = self.http.get(url).header(ACCEPT, "application/json");
+        let mut request = self.http.get(url).header(ACCEPT, "application/json");
+        if let Some(token) = admin_token {
+            request = request.header("X-Admin-Token", token);
+        }
         self.call(request.timeout(TIMEOUT)).await
     }
 

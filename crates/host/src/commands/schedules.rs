@@ -37,19 +37,20 @@ fn path_of(id: &str) -> String {
 
 /// All pages of a list, up to a number of entries.
 async fn pages(
-    client: &Client,
+    (client, admin): (&Client, &AdminArgs),
     path: &str,
     noun: &str,
     filters: &[(&str, Option<String>)],
     limit: usize,
 ) -> anyhow::Result<Vec<Value>> {
     let (mut found, mut cursor) = (Vec::new(), None);
+    let token = admin.admin_token.as_deref();
     while found.len() < limit {
         let size = (limit - found.len()).min(PAGE);
         let mut parameters = filters.to_vec();
         parameters.push(("limit", Some(size.to_string())));
         parameters.push(("cursor", cursor));
-        let page = client.query(path, &parameters).await?;
+        let page = client.query_as(path, &parameters, token).await?;
         found.extend(page[noun].as_array().cloned().unwrap_or_default());
         cursor = page["nextCursor"].as_str().map(str::to_owned);
         if cursor.is_none() {
@@ -69,7 +70,14 @@ async fn list(args: ScheduleListArgs) -> anyhow::Result<ExitCode> {
         ("userExternalId", args.user),
         ("campaignId", args.campaign),
     ];
-    let found = pages(&client, SCHEDULES, "schedules", &filters, args.limit).await?;
+    let found = pages(
+        (&client, &args.admin),
+        SCHEDULES,
+        "schedules",
+        &filters,
+        args.limit,
+    )
+    .await?;
     if args.connection.json {
         output::json(&json!({ "schedules": found }))?;
     } else if found.is_empty() {
@@ -126,7 +134,9 @@ fn target(schedule: &Value) -> String {
 
 async fn show(args: OneScheduleArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
-    let schedule = client.get(&path_of(&args.id)).await?;
+    let token = args.admin.admin_token.as_deref();
+    let path = path_of(&args.id);
+    let schedule = client.request_as(Method::GET, &path, None, token).await?;
     report(&args.connection, &schedule)
 }
 
@@ -271,7 +281,7 @@ async fn send(
 async fn runs(args: ScheduleRunsArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
     let path = format!("{}/runs", path_of(&args.id));
-    let found = pages(&client, &path, "runs", &[], args.limit).await?;
+    let found = pages((&client, &args.admin), &path, "runs", &[], args.limit).await?;
     if args.connection.json {
         output::json(&json!({ "runs": found }))?;
     } else if found.is_empty() {
@@ -314,7 +324,7 @@ async fn recipients(args: ScheduleRecipientsArgs) -> anyhow::Result<ExitCode> {
     let client = Client::connect(&args.connection)?;
     let run = encode_segment(&args.run);
     let path = format!("/v1/host/tandem/schedule-runs/{run}/recipients");
-    let found = pages(&client, &path, "recipients", &[], args.limit).await?;
+    let found = pages((&client, &args.admin), &path, "recipients", &[], args.limit).await?;
     if args.connection.json {
         output::json(&json!({ "recipients": found }))?;
     } else if found.is_empty() {

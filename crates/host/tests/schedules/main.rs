@@ -120,7 +120,7 @@ fn campaign(segment: Value) -> Value {
 }
 
 fn list(server: &Server, path: &str, noun: &str) -> Vec<Value> {
-    let listed = ok(&server.get(&format!("{HOST}{path}")));
+    let listed = ok(&server.get_with(&format!("{HOST}{path}"), &[BOSS]));
     listed[noun].as_array().expect("a list").clone()
 }
 
@@ -269,6 +269,17 @@ fn schedules_are_filtered_and_locked() {
         read(&server.get(&format!("{HOST}/schedules?status=odd"))).0,
         400
     );
+    let shown = one["id"].as_str().expect("an id");
+    for path in [
+        "/schedules".to_owned(),
+        format!("/schedules/{shown}"),
+        format!("/schedules/{shown}/runs"),
+    ] {
+        let path = format!("{HOST}{path}");
+        assert_eq!(read(&server.get(&path)).0, 401, "{path}");
+        let guess = server.get_with(&path, &[("X-Admin-Token", "guess")]);
+        assert_eq!(read(&guess).0, 401, "{path}");
+    }
     let path = format!("{HOST}/schedules/{}", one["id"].as_str().expect("an id"));
     let change = |headers: &[(&str, &str)], method_path: &str| {
         read(&server.post(method_path, headers, "")).0
@@ -277,7 +288,7 @@ fn schedules_are_filtered_and_locked() {
     assert_eq!(change(&[BOSS, ("If-Match", "\"7\"")], &pause), 409);
     assert_eq!(change(&[BOSS, ("If-Match", "x")], &pause), 400);
     assert_eq!(change(&[BOSS, ("If-Match", "\"1\"")], &pause), 200);
-    let shown = ok(&server.get(&path));
+    let shown = ok(&server.get_with(&path, &[BOSS]));
     assert_eq!(
         (&shown["status"], &shown["version"]),
         (&json!("paused"), &json!(2))
@@ -295,7 +306,7 @@ fn schedules_of_the_file_follow_it_while_the_host_runs() {
     let server = desk();
     let file = server.home().join("agents/desk/agent.ts");
     let status = || {
-        let shown = ok(&server.get(&format!("{HOST}/schedules/cfg:desk:nightly")));
+        let shown = ok(&server.get_with(&format!("{HOST}/schedules/cfg:desk:nightly"), &[BOSS]));
         (shown["status"].clone(), shown["cronExpr"].clone())
     };
     assert_eq!(status(), (json!("active"), json!("0 3 * * *")));
@@ -376,7 +387,11 @@ fn command_line_manages_schedules() {
         "0 12 * * *",
     ]);
     assert_eq!(campaign.1["campaignId"], "spring");
-    let text = server.run(&["schedules", "list"]);
+    let list = || server.client(&["schedules", "list"]);
+    let refused = list().output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(1), "nobody is known");
+    let listed = list().env("TANDEM_ADMIN_TOKEN", "boss-token").output();
+    let text = listed.expect("it runs");
     assert!(String::from_utf8_lossy(&text.stdout).contains("tag vip"));
 }
 

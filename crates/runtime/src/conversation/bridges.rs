@@ -50,6 +50,8 @@ pub enum DeskMessage {
         bridge: Box<ProxyRow>,
         /// Without the number that named the bridge.
         text: String,
+        /// Nothing in the message says which bridge it is about: it is the only one.
+        is_only: bool,
     },
     /// It may be about several bridges.
     Ambiguous,
@@ -79,8 +81,8 @@ impl DeskQuery<'_> {
     }
 }
 
-/// Whether an address is a target of the agent.
-fn is_target(agent: &AgentSpec, transport: &str, address: &str) -> bool {
+/// Whether an address is a target of the agent: a desk's, not a user's.
+pub fn is_target(agent: &AgentSpec, transport: &str, address: &str) -> bool {
     let mut targets = agent.hitl.targets.values();
     targets.any(|target| target.transport == transport && target.address == address)
 }
@@ -127,17 +129,18 @@ impl Runtime {
                 false => DeskMessage::Other,
             });
         }
-        let input = |bridge: ProxyRow, text: &str| match query.relayed {
+        let input = |bridge: ProxyRow, text: &str, is_only: bool| match query.relayed {
             true => DeskMessage::Echo,
             false => DeskMessage::Input {
                 bridge: Box::new(bridge),
                 text: text.to_owned(),
+                is_only,
             },
         };
         if let Some(quoted) = query.quoted_id {
             let found = store.proxies_of_desk(&desk, &of_message(quoted), 1).await?;
             match found.into_iter().next() {
-                Some(row) if is_active(&row) => return Ok(input(row, query.text)),
+                Some(row) if is_active(&row) => return Ok(input(row, query.text, false)),
                 Some(_) => return Ok(DeskMessage::Ended),
                 None => {}
             }
@@ -148,7 +151,7 @@ impl Runtime {
             let is_known = !found.is_empty();
             let mut active = found.into_iter().filter(is_active);
             match (active.next(), active.next()) {
-                (Some(row), None) => return Ok(input(row, text)),
+                (Some(row), None) => return Ok(input(row, text, false)),
                 (Some(_), Some(_)) => return Ok(DeskMessage::Ambiguous),
                 (None, _) if is_known => return Ok(DeskMessage::Ended),
                 (None, _) => {}
@@ -158,7 +161,7 @@ impl Runtime {
         let mut active = store.proxies_of_desk(&desk, &active, 2).await?.into_iter();
         Ok(match (active.next(), active.next()) {
             (None, _) => DeskMessage::Other,
-            (Some(row), None) => input(row, query.text),
+            (Some(row), None) => input(row, query.text, true),
             (Some(_), Some(_)) => DeskMessage::Ambiguous,
         })
     }

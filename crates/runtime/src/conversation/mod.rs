@@ -60,7 +60,7 @@ pub use agent_host::{
 };
 pub(crate) use agent_journal::AgentLogs;
 pub use answer_pieces::{AnswerPiece, AnswerPieces, AnswerReader};
-pub use bridges::{DeskMessage, DeskQuery, ReceivedInput};
+pub use bridges::{DeskMessage, DeskQuery, ReceivedInput, is_target};
 pub use compared_answers::{AgentAnswer, ComparedAnswer, MAX_COMPARED};
 pub use media::{MAX_MEDIA_BYTES, MediaContent};
 pub use metrics::ConversationMetrics;

@@ -110,12 +110,17 @@ impl Runtime {
                 self.inner.metrics.conversations.duplicate_dropped();
                 return Ok(duplicate);
             }
-            if let Some((session, target)) = self.addressed_session(&agent, &new).await?
-                && let Some(received) = self
+            if let Some((session, target)) = self.addressed_session(&agent, &new).await? {
+                match self
                     .receive_admin_command(&conversations, &session, &target, &new)
-                    .await?
-            {
-                return Ok(received);
+                    .await
+                {
+                    Ok(Some(received)) => return Ok(received),
+                    Ok(None) => {}
+                    // It is a duplicate, which the next attempt finds.
+                    Err(SubmitError::IdempotencyKeyUsed) => continue,
+                    Err(error) => return Err(error),
+                }
             }
             let user = new.user_id();
             let user_stream = StreamId::of_chat_user(&user);

@@ -1,14 +1,17 @@
 //! Texts that people write to users in place of agents. Each has an id of its own, which is claimed in the commit that
 //! accepts the text (Z-92).
 
+use super::receive::{SessionBeginning, new_session};
 use super::session_machine::SessionAnswer;
 use super::settings::Conversations;
+use super::workflow_flows::SessionWithoutMessage;
 use crate::runtime::Runtime;
 use crate::submit::SubmitError;
 use crate::submit_stream::CommitRecord;
+use tandem_engine::chat_user::{AgentUser, user_id};
 use tandem_engine::session::SessionRefusal;
-use tandem_record::conversation::SessionCommand;
-use tandem_record::{MessageId, Partition, SessionId, StreamId, Timestamp};
+use tandem_record::conversation::{ChatUser, SessionCommand};
+use tandem_record::{AgentId, MessageId, Owner, Partition, SessionId, StreamId, Timestamp};
 use tandem_store::{IdempotencyKey, IdempotencyRecord, StoredResponse};
 
 impl Runtime {
@@ -23,6 +26,47 @@ impl Runtime {
         self.redact_admin_command(&mut command);
         let place = format!("takeover:{session}");
         self.submit_once(session, &place, message_id, command).await
+    }
+
+    /// Begins a session of somebody whom a person wrote to past this host, or gives the one that began meanwhile.
+    pub async fn open_session(
+        &self,
+        agent_id: &AgentId,
+        owner: &Owner,
+        transport: &str,
+        address: &str,
+    ) -> Result<SessionId, SubmitError> {
+        let conversations = self.conversations().ok_or(SubmitError::NotFound)?.clone();
+        let agent = conversations.agents().agent(agent_id);
+        let agent = agent.ok_or(SubmitError::NotFound)?;
+        let id = user_id(&Partition::from(owner), agent_id, address);
+        let user_stream = StreamId::of_chat_user(&id);
+        let users = &conversations.users;
+        let known = self.read_machine(users, &user_stream).await?;
+        let profile = known.as_ref().and_then(AgentUser::profile).cloned();
+        let beginning = SessionBeginning {
+            agent_id,
+            owner,
+            transport: transport.to_owned(),
+            address: address.to_owned(),
+            is_known: profile.is_some(),
+            user: profile.unwrap_or_else(|| ChatUser::stranger(id, address)),
+        };
+        let start = new_session(self, &agent, beginning).await?;
+        let opened = SessionWithoutMessage {
+            conversations: &conversations,
+            start: &start,
+            user_stream: &user_stream,
+        };
+        match self.transact(&owner.tenant, &opened).await {
+            Ok(()) => Ok(start.session_id.clone()),
+            Err(SubmitError::NotFound) => {
+                let user = self.read_machine(users, &user_stream).await?;
+                let active = user.as_ref().and_then(AgentUser::active_session);
+                active.cloned().ok_or(SubmitError::NotFound)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Records an answer that somebody gave from the agent's own account. False when it is known.

@@ -303,10 +303,10 @@ impl TransactionParts for FlowOfNode<'_> {
 }
 
 /// A session that the host begins.
-struct SessionWithoutMessage<'a> {
-    conversations: &'a Conversations,
-    start: &'a tandem_record::conversation::SessionStart,
-    user_stream: &'a StreamId,
+pub(super) struct SessionWithoutMessage<'a> {
+    pub(super) conversations: &'a Conversations,
+    pub(super) start: &'a tandem_record::conversation::SessionStart,
+    pub(super) user_stream: &'a StreamId,
 }
 
 impl TransactionParts for SessionWithoutMessage<'_> {

@@ -163,6 +163,8 @@ pub struct UiProjection {
     /// Texts that no transport took yet.
     queued: HashMap<EffectId, QueuedText>,
     turn: Option<TurnUnderWay>,
+    /// The one that waits while another takes place.
+    aside: Option<TurnUnderWay>,
     /// Options of the confirmation that the flow is about to ask.
     options: Vec<String>,
     question: Option<InterruptId>,
@@ -193,6 +195,7 @@ impl UiProjection {
             after,
             queued: HashMap::new(),
             turn: None,
+            aside: None,
             options: Vec::new(),
             question: None,
             is_taken_over: false,
@@ -240,6 +243,7 @@ impl UiProjection {
                 }]
             }
             Body::TurnStarted { .. } => {
+                self.aside = self.turn.take();
                 self.turn = turn.map(|number| TurnUnderWay {
                     number,
                     has_streamed: false,
@@ -248,7 +252,11 @@ impl UiProjection {
                 self.turn_frame(turn, UiTurnState::Started, seq)
             }
             Body::TurnEnded(_) => {
+                if self.aside.as_ref().map(|aside| aside.number) == turn {
+                    std::mem::swap(&mut self.turn, &mut self.aside);
+                }
                 let ended = self.turn.take();
+                self.turn = self.aside.take();
                 let is_lost = ended.is_some_and(|turn| turn.has_streamed && !turn.has_queued);
                 let lost = turn.filter(|_| is_lost).map(|number| UiFrame::Suppressed {
                     turn_id: self.session.turn_id(number),

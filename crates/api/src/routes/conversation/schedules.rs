@@ -1,5 +1,6 @@
 //! Schedules: what admins do to them, their occurrences, and the recipients of campaigns.
 
+use super::admin_call;
 use super::admin_request::{AdminRequest, no_body};
 use crate::api::SharedState;
 use crate::caller::{Caller, OfConversations, RunsCancel, RunsCreate, RunsRead};
@@ -48,6 +49,7 @@ pub(super) async fn list(
     State(api): State<SharedState>,
     caller: Caller<OfConversations<RunsRead>>,
     params: Params,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     params.only(&PARAMETERS)?;
     let text = |name: &str| params.get(name).map(str::to_owned);
@@ -65,7 +67,8 @@ pub(super) async fn list(
         after: after.map(ScheduleId::from),
         limit: limit(&params)?,
     };
-    let (records, next) = api.app.list_schedules(&caller, query, &page).await?;
+    let call = admin_call(&caller, &headers);
+    let (records, next) = api.app.list_schedules_for(&call, query, &page).await?;
     let schedules: Vec<Value> = records.iter().map(wire::schedule).collect();
     let mut body = json!({ "schedules": schedules });
     if let Some(next) = next {
@@ -139,8 +142,11 @@ pub(super) async fn read(
     State(api): State<SharedState>,
     caller: Caller<OfConversations<RunsRead>>,
     PathParams(schedule): PathParams<String>,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     let schedule = ScheduleId::from(schedule);
+    let call = admin_call(&caller, &headers);
+    api.app.authorize_schedule_reader(&call, &schedule).await?;
     let record = api.app.read_schedule(&caller, &schedule).await?;
     Ok(Json(wire::schedule(&record)))
 }
@@ -296,6 +302,7 @@ pub(super) async fn runs(
     caller: Caller<OfConversations<RunsRead>>,
     PathParams(schedule): PathParams<String>,
     params: Params,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     params.only(&["limit", "cursor"])?;
     let after = params.get("cursor").map(parse_cursor).transpose()?;
@@ -304,6 +311,8 @@ pub(super) async fn runs(
         limit: limit(&params)?,
     };
     let schedule = ScheduleId::from(schedule);
+    let call = admin_call(&caller, &headers);
+    api.app.authorize_schedule_reader(&call, &schedule).await?;
     let (runs, next) = api
         .app
         .list_schedule_runs(&caller, &schedule, &page)
@@ -327,6 +336,7 @@ pub(super) async fn recipients(
     caller: Caller<OfConversations<RunsRead>>,
     PathParams(run): PathParams<String>,
     params: Params,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
     params.only(&["limit", "cursor"])?;
     let after = params.get("cursor").map(parse_cursor).transpose()?;
@@ -336,6 +346,8 @@ pub(super) async fn recipients(
         limit: limit(&params)?,
     };
     let run = ScheduleRunId::from(run);
+    let call = admin_call(&caller, &headers);
+    api.app.authorize_schedule_run_reader(&call, &run).await?;
     let (found, next) = api
         .app
         .list_schedule_recipients(&caller, &run, &page)

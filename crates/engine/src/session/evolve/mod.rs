@@ -10,6 +10,7 @@ mod turns;
 mod workflow_questions;
 
 use super::host_calls::key_bytes;
+use super::own_sends::OwnSends;
 use super::state::ChatSession;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -60,8 +61,8 @@ impl ChatSession {
             tokens: 0,
             media_bytes: 0,
             received_at: None,
-            sent_ids: VecDeque::new(),
             unsent: BTreeMap::new(),
+            own_sends: OwnSends::default(),
             reports: VecDeque::new(),
             reporting: None,
             workflow_questions: Vec::new(),

@@ -7,9 +7,6 @@ use tandem_record::conversation::{
     CandidateOrigin, ResponseSource, SessionEvent, SessionEventBody as Body,
 };
 
-/// Ids of texts that are kept, to know them when a network reports them.
-const MAX_SENT_IDS: usize = 100;
-
 impl ChatSession {
     pub(super) fn fold_response(&mut self, event: &SessionEvent, at: Timestamp) {
         match &event.body {
@@ -34,11 +31,13 @@ impl ChatSession {
             }
             Body::ResponseQueued {
                 effect_id,
+                to,
                 message,
                 candidate,
                 remembered,
                 ..
             } => {
+                self.own_sends.add(effect_id, to, &message.text);
                 let is_response = candidate.origin.passes_before_response();
                 let mut text = self.subject(event, is_response, at);
                 let turn = self.turn.as_ref();
@@ -84,6 +83,7 @@ impl ChatSession {
                 ..
             } => {
                 self.unsent.remove(effect_id);
+                self.own_sends.forget(effect_id);
                 let id = effect_id.as_str();
                 if let Some(at) = self.memory.iter().rposition(|entry| entry.id == id) {
                     self.memory.remove(at);
@@ -92,6 +92,8 @@ impl ChatSession {
             }
             Body::SendFailed { effect_id, .. } => {
                 self.unsent.remove(effect_id);
+                // The network may have it all the same.
+                self.own_sends.note_sent(effect_id, &[], at);
             }
             Body::ResponseSent {
                 effect_id,
@@ -101,10 +103,12 @@ impl ChatSession {
                 ..
             } => {
                 self.unsent.remove(effect_id);
-                let ids = provider_message_id.iter().chain(further_ids);
-                self.sent_ids.extend(ids.cloned());
-                let surplus = self.sent_ids.len().saturating_sub(MAX_SENT_IDS);
-                self.sent_ids.drain(..surplus);
+                let ids: Vec<&str> = provider_message_id
+                    .iter()
+                    .chain(further_ids)
+                    .map(String::as_str)
+                    .collect();
+                self.own_sends.note_sent(effect_id, &ids, at);
                 let bytes = speech.as_ref().map_or(0, |speech| speech.bytes);
                 self.media_bytes = self.media_bytes.saturating_add(bytes);
             }

@@ -24,6 +24,7 @@ mod harness;
 mod hooks;
 mod modes;
 mod notices;
+mod own_sends;
 mod people;
 mod plain_agent;
 mod programs;

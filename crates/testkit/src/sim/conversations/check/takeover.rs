@@ -1,6 +1,7 @@
 //! Live takeovers: who speaks while a person has the floor.
 
 use super::{SessionLog, ensure};
+use std::collections::BTreeSet;
 use tandem_record::conversation::{
     CandidateOrigin, ModelPurpose, SessionEventBody as Body, SessionWork, TakeoverDirection,
 };
@@ -11,16 +12,18 @@ use tandem_record::conversation::{
 pub(super) fn check(log: &SessionLog) -> Result<(), String> {
     let id = &log.id;
     let mut open = None;
-    // The turn under way began while a person had the floor.
-    let mut began_meanwhile = false;
+    // Turns under way that began while a person had the floor.
+    let mut begun: BTreeSet<Option<u64>> = BTreeSet::new();
     for event in &log.events {
         let body = &event.event.body;
+        let turn = event.event.turn;
+        let began_meanwhile = begun.contains(&turn);
         let fine = match body {
             Body::LiveTakeoverStarted { escalation_id, .. } => {
                 open.replace(escalation_id.clone()).is_none()
             }
             Body::LiveTakeoverEnded(ended) => {
-                began_meanwhile = false;
+                begun.clear();
                 open.take().as_ref() == Some(&ended.escalation_id)
             }
             Body::LiveTakeoverMessage {
@@ -28,11 +31,13 @@ pub(super) fn check(log: &SessionLog) -> Result<(), String> {
                 ..
             } => open.is_some(),
             Body::TurnStarted { .. } => {
-                began_meanwhile = open.is_some();
+                if open.is_some() {
+                    begun.insert(turn);
+                }
                 true
             }
             Body::TurnEnded(_) => {
-                began_meanwhile = false;
+                begun.remove(&turn);
                 true
             }
             Body::ResponseQueued {

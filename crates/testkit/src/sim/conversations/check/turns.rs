@@ -51,30 +51,48 @@ fn check_one_at_a_time(sim: &Conversations, log: &SessionLog) -> Result<(), Stri
         matches!(event.event.body, Body::LiveTakeoverStarted { .. })
     };
     let in_order = agent.inbound.debounce_ms == 0 && !log.events.iter().any(|e| is_takeover(&e));
-    let (mut under_way, mut last) = (None, 0);
+    // Somebody who asks for the conversation does not wait for the turn under way, nor does what the user writes to
+    // the person: there may be one turn beside another.
+    let mut taken = false;
+    let mut beside: BTreeSet<&MessageId> = BTreeSet::new();
+    let (mut under_way, mut last): (Vec<u64>, u64) = (Vec::new(), 0);
     for event in &log.events {
         let turn = event.event.turn;
         match &event.event.body {
-            Body::TurnStarted { .. } => {
-                ensure(under_way.is_none(), || {
+            Body::LiveTakeoverStarted { .. } => taken = true,
+            Body::LiveTakeoverEnded(_) => taken = false,
+            Body::MessageReceived { message, .. }
+            | Body::TurnQueued {
+                cause: TurnCause::AdminCommand { message, .. },
+            } if message.body.trim().starts_with("/takeover") => {
+                beside.insert(&message.message_id);
+            }
+            Body::TurnStarted { message_ids, .. } => {
+                let is_command = message_ids.iter().any(|id| beside.contains(id));
+                let most = usize::from(taken || is_command);
+                ensure(under_way.len() <= most, || {
                     format!("{id} starts turn {turn:?} during {under_way:?}")
                 })?;
                 let number = turn.ok_or_else(|| format!("{id} starts a turn without a number"))?;
-                ensure(!in_order || number > last, || {
+                ensure(!in_order || is_command || number > last, || {
                     format!("{id} starts turn {number} after {last}")
                 })?;
-                (under_way, last) = (turn, number);
+                under_way.push(number);
+                last = match is_command {
+                    true => last,
+                    false => number,
+                };
             }
             Body::TurnEnded(_) => {
-                ensure(under_way.is_some() && under_way == turn, || {
-                    format!("{id} ends turn {turn:?} during {under_way:?}")
-                })?;
-                under_way = None;
+                let place = under_way.iter().position(|number| Some(*number) == turn);
+                let place =
+                    place.ok_or_else(|| format!("{id} ends turn {turn:?} during {under_way:?}"))?;
+                under_way.remove(place);
             }
             _ => {}
         }
     }
-    ensure(under_way.is_none(), || {
+    ensure(under_way.is_empty(), || {
         format!("{id} ended during turn {under_way:?}")
     })
 }
@@ -141,7 +159,16 @@ fn check_messages_answered_once(log: &SessionLog) -> Result<(), String> {
         .events
         .iter()
         .any(|e| matches!(e.event.body, Body::BurstClosed));
-    ensure(is_burst || received == answered, || {
+    // A command that takes the conversation over may overtake others.
+    let overtakes = |e: &Recorded<SessionEvent>| match &e.event.body {
+        Body::MessageReceived { message, .. }
+        | Body::TurnQueued {
+            cause: TurnCause::AdminCommand { message, .. },
+        } => message.body.trim().starts_with("/takeover"),
+        _ => false,
+    };
+    let is_overtaken = log.events.iter().any(overtakes);
+    ensure(is_burst || is_overtaken || received == answered, || {
         format!(
             "{id} accepted {} and answered {}",
             texts(&received),
