@@ -139,7 +139,11 @@ impl EscapedSecrets {
     pub(super) fn find(&self, text: &str) -> Vec<(Range<usize>, usize)> {
         let mut found = Vec::new();
         for (sign, read, _) in ENCODINGS {
-            if !text.contains(sign) {
+            // Texts with a sign that begins no escape are common: addresses, for example.
+            if !text
+                .match_indices(sign)
+                .any(|(at, _)| read(&text[at..]).is_some())
+            {
                 continue;
             }
             let decoded = Decoded::of(text, sign, read);
