@@ -28,14 +28,16 @@ struct Decoded {
 /// Reads an escape at the beginning of a text: its length and what it means.
 type ReadEscape = fn(&str) -> Option<(usize, Meaning)>;
 
+/// Whether a text can be the beginning of an escape that goes on.
+type MayGoOn = fn(&str) -> bool;
+
 enum Meaning {
     Byte(u8),
     Character(char),
 }
 
-/// The sign that begins an escape, how it is read, and whether a text can be the beginning of one that goes
-/// on.
-const ENCODINGS: [(char, ReadEscape, fn(&str) -> bool); 2] = [
+/// The sign that begins an escape, and how it is read.
+const ENCODINGS: [(char, ReadEscape, MayGoOn); 2] = [
     ('%', percent, |text| {
         text.len() < 3 && text[1..].bytes().all(|b| b.is_ascii_hexdigit())
     }),
