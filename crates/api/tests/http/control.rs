@@ -1,7 +1,7 @@
 //! Cancel, pause, resume, bulk cancel, and the verbs in paths.
 
 use crate::console::{csrf, page, sign_in};
-use crate::test_server::{TestServer, hour, noop};
+use crate::test_server::{TestServer, chain, hour, noop};
 use serde_json::json;
 
 #[tokio::test]
@@ -188,4 +188,39 @@ async fn busy_host_gets_503_with_retry_after() {
         server.get("/.well-known/openwop").await.status.as_u16(),
         200
     );
+}
+
+/// A child is a run of its own: neither its status nor its time limits depend on a pause of its parent.
+#[tokio::test]
+async fn pause_of_a_parent_does_not_reach_its_children() {
+    let server = TestServer::new().await;
+    let gate = json!({"id": "gate", "typeId": "core.approvalGate", "name": "gate",
+        "position": {"x": 0, "y": 0}, "config": {"timeoutMs": 600_000}, "inputs": {}});
+    server.register("asks", &[gate]).await;
+    let call = json!({"id": "call", "typeId": "core.subWorkflow", "name": "call",
+        "position": {"x": 0, "y": 0}, "config": {"workflowId": "asks"}, "inputs": {}});
+    let mut parent = chain("parent", &[call, hour("beside")]);
+    parent["edges"] = json!([]);
+    let path = "/v1/host/tandem/workflows/parent";
+    server.put(path, parent).await.ok(201);
+    let run = server.create("parent").await;
+    server.advance(1).await;
+    let immediate = json!({"drainPolicy": "immediate"});
+    let pause = format!("/v1/runs/{run}:pause");
+    server.post(&pause, immediate).await.ok(202);
+    let open = server.get("/v1/host/tandem/interrupts").await.ok(200);
+    let question = &open["interrupts"][0];
+    assert!(question["deadline"].is_string(), "{question}");
+    let child = question["runId"].as_str().unwrap();
+    assert_ne!(child, run);
+    server.advance(700).await;
+    let child = server.get(&format!("/v1/runs/{child}")).await.ok(200);
+    assert_eq!(child["status"], "failed");
+    assert_eq!(child["error"]["code"], "interrupt_rejected");
+    let paused = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(paused["status"], "paused");
+    let resume = format!("/v1/runs/{run}:resume");
+    server.post(&resume, json!({})).await.ok(202);
+    let ended = server.get(&format!("/v1/runs/{run}")).await.ok(200);
+    assert_eq!(ended["error"]["code"], "child_failed");
 }

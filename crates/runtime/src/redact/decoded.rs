@@ -29,15 +29,15 @@ struct Decoded {
 type ReadEscape = fn(&str) -> Option<(usize, Meaning)>;
 
 /// Whether a text can be the beginning of an escape that goes on.
-type IsBeginning = fn(&str) -> bool;
+type MayGoOn = fn(&str) -> bool;
 
 enum Meaning {
     Byte(u8),
     Character(char),
 }
 
-/// The sign that begins an escape, how it is read, and what its beginning is.
-const ENCODINGS: [(char, ReadEscape, IsBeginning); 2] = [
+/// The sign that begins an escape, and how it is read.
+const ENCODINGS: [(char, ReadEscape, MayGoOn); 2] = [
     ('%', percent, |text| {
         text.len() < 3 && text[1..].bytes().all(|b| b.is_ascii_hexdigit())
     }),
@@ -141,7 +141,11 @@ impl EscapedSecrets {
     pub(super) fn find(&self, text: &str) -> Vec<(Range<usize>, usize)> {
         let mut found = Vec::new();
         for (sign, read, _) in ENCODINGS {
-            if !text.contains(sign) {
+            // Texts with a sign that begins no escape are common: addresses, for example.
+            if !text
+                .match_indices(sign)
+                .any(|(at, _)| read(&text[at..]).is_some())
+            {
                 continue;
             }
             let decoded = Decoded::of(text, sign, read);
