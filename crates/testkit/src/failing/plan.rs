@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tandem_store::Fault;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,9 @@ pub struct Faults {
     /// For every commit after the script.
     always: Option<InjectedFault>,
     disabled: AtomicBool,
-    connection: watch::Sender<StoreConnection>,
+    connection: Mutex<StoreConnection>,
+    /// Wakes those who wait in the order in which they came, so that a seed repeats its history.
+    changed: Notify,
     crash: Notify,
     /// How many of a thousand commits get a fault of each kind.
     per_mille: u32,
@@ -63,7 +65,8 @@ impl Faults {
             script: Mutex::default(),
             always: None,
             disabled: AtomicBool::new(false),
-            connection: watch::Sender::new(StoreConnection::Up),
+            connection: Mutex::new(StoreConnection::Up),
+            changed: Notify::new(),
             crash: Notify::new(),
             per_mille,
             crashes,
@@ -89,26 +92,33 @@ impl Faults {
     }
 
     pub fn set_connection(&self, connection: StoreConnection) {
-        self.connection.send_if_modified(|now| {
-            let lives = *now != StoreConnection::Crashed;
-            if lives {
-                *now = connection;
+        {
+            let mut now = self.connection.lock();
+            if *now == StoreConnection::Crashed {
+                return;
             }
-            lives
-        });
+            *now = connection;
+        }
+        self.changed.notify_waiters();
     }
 
     /// Returns when a call may reach the store.
     pub(super) async fn reach(&self) -> Result<(), Fault> {
-        let mut connection = self.connection.subscribe();
-        let reached = connection.wait_for(|now| match now {
-            StoreConnection::Up | StoreConnection::Down => true,
-            StoreConnection::Stalled | StoreConnection::Crashed => false,
-        });
-        // The sender is owned by this object, so waiting cannot fail.
-        match reached.await.map(|now| *now) {
-            Ok(StoreConnection::Down) => Err(io_fault()),
+        match self.running().await {
+            StoreConnection::Down => Err(io_fault()),
             _ => Ok(()),
+        }
+    }
+
+    /// Waits while the process is paused, and for ever when it has ended.
+    async fn running(&self) -> StoreConnection {
+        loop {
+            let changed = self.changed.notified();
+            let now = *self.connection.lock();
+            match now {
+                StoreConnection::Up | StoreConnection::Down => return now,
+                StoreConnection::Stalled | StoreConnection::Crashed => changed.await,
+            }
         }
     }
 
@@ -127,11 +137,7 @@ impl Faults {
 
     /// Returns while the process runs: not while it is paused, and never after it has ended.
     pub(crate) async fn lives(&self) {
-        let mut connection = self.connection.subscribe();
-        let runs =
-            |now: &StoreConnection| matches!(now, StoreConnection::Up | StoreConnection::Down);
-        // The sender is owned by this object, so waiting cannot fail.
-        drop(connection.wait_for(runs).await);
+        self.running().await;
     }
 
     /// A call to the outside ends the process, while there are faults.

@@ -137,6 +137,7 @@ impl Conversations {
         config.conversations = Some(conversations);
         config.clock = Arc::new(SimClock::starting_at(self.now().plus_ms(ahead)));
         config.ids = Arc::clone(&self.ids) as Arc<_>;
+        config.owner = format!("process-{:016x}", rng.random::<u64>());
         config.is_single_process = !self.shares_store;
         config.max_effects = [256, 2][rng.random_range(0..2)];
         config.cached_runs = 16;
