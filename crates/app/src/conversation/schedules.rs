@@ -157,12 +157,16 @@ impl App {
         self.authorize_admin(call, &asked).await
     }
 
-    /// Lets an admin read schedules of an agent. An agent without rules has nobody to ask.
+    /// Lets an admin read schedules of an agent. An agent without rules has nobody to ask, and schedules of workflows take
+    /// the scope of the key alone.
     async fn authorize_reading(
         &self,
         call: &AdminCall<'_>,
-        agent: &AgentId,
+        agent: Option<&AgentId>,
     ) -> Result<(), AppError> {
+        let Some(agent) = agent else {
+            return Ok(());
+        };
         let spec = self.agent_spec(agent);
         if spec.is_some_and(|spec| spec.admin_auth.is_none()) {
             return Ok(());
@@ -178,7 +182,7 @@ impl App {
     ) -> Result<(), AppError> {
         call.caller.require_scope(Scope::RunsRead)?;
         let record = self.find_schedule(call.caller, schedule).await?;
-        self.authorize_reading(call, &record.agent_id).await
+        self.authorize_reading(call, record.agent_id.as_ref()).await
     }
 
     /// Lets an admin read an occurrence.
@@ -189,7 +193,7 @@ impl App {
     ) -> Result<(), AppError> {
         call.caller.require_scope(Scope::RunsRead)?;
         let record = self.find_schedule_run(call.caller, run).await?;
-        self.authorize_reading(call, &record.agent_id).await
+        self.authorize_reading(call, record.agent_id.as_ref()).await
     }
 
     /// Schedules that the admin may read, newest first, and where the next page starts.
@@ -203,15 +207,17 @@ impl App {
         let (found, next) = self.list_schedules(call.caller, query, page).await?;
         // Somebody who asks for an agent is told that they may not, also when it has no schedule.
         let agents: BTreeSet<AgentId> = named
-            .chain(found.iter().map(|record| record.agent_id.clone()))
+            .chain(found.iter().filter_map(|record| record.agent_id.clone()))
             .collect();
         let mut rights: BTreeMap<AgentId, Result<(), AppError>> = BTreeMap::new();
         for agent in agents {
-            let right = self.authorize_reading(call, &agent).await;
+            let right = self.authorize_reading(call, Some(&agent)).await;
             rights.insert(agent, right);
         }
-        let is_allowed =
-            |record: &ScheduleRecord| rights.get(&record.agent_id).is_some_and(Result::is_ok);
+        let is_allowed = |record: &ScheduleRecord| match &record.agent_id {
+            Some(agent) => rights.get(agent).is_some_and(Result::is_ok),
+            None => true,
+        };
         let visible: Vec<_> = found.into_iter().filter(is_allowed).collect();
         let denial = rights.into_values().find_map(Result::err);
         match denial.filter(|_| visible.is_empty()) {

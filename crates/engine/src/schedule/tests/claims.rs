@@ -253,7 +253,7 @@ fn once(run_at: &str, metadata: &Value) -> Value {
 
 fn configure(test: &TestSchedule, definition: &Value) -> ScheduleCommand {
     ScheduleCommand::Configure {
-        agent_id: "demo".into(),
+        agent_id: Some("demo".into()),
         owner: test.record().owner.clone(),
         definition: Box::new(test.read(definition)),
         fingerprint: definition.to_string(),

@@ -131,9 +131,8 @@ fn in_chat(
     match rng.random_range(0..3) {
         0 => {
             let happened = sim.outside.happened.lock();
-            let sent = happened.texts.iter().map(|text| text.key.to_string());
-            let of_bridge = |key: &String| key.starts_with(row.proxy_id.as_str());
-            quoted = sent.filter(of_bridge).last();
+            let mut sent = happened.texts.iter().map(|text| text.key.to_string());
+            quoted = sent.rfind(|key| key.starts_with(row.proxy_id.as_str()));
         }
         1 => text = format!("#{} {text}", row.proxy_id.short()),
         _ => {}
@@ -223,7 +222,8 @@ impl Draft {
             quoted_id,
             relayed: false,
         };
-        let DeskMessage::Input { bridge, text } = runtime.desk_message(agent, &query).await? else {
+        let DeskMessage::Input { bridge, text, .. } = runtime.desk_message(agent, &query).await?
+        else {
             return Ok(None);
         };
         let message = NewMessage {
@@ -242,6 +242,7 @@ impl Draft {
                 quoted_id: quoted_id.map(str::to_owned),
                 relayed: false,
                 received_at: runtime.clock().now(),
+                sent_at: None,
             },
         };
         let received = runtime.receive_desk_message(message, &bridge, text).await?;
