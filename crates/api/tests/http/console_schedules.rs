@@ -71,7 +71,10 @@ async fn post(server: &TestServer, cookie: &str, path: &str, form: &[(&str, &str
 
 async fn status(server: &TestServer, schedule: &str) -> Value {
     let path = format!("{BASE}/schedules/{schedule}");
-    server.get(&path).await.ok(200)["status"].clone()
+    let key = planner(server, Scope::all()).await;
+    let headers = [("x-admin-token", "ana-token")];
+    let read = server.call_as(&key, "GET", &path, &headers, String::new());
+    read.await.ok(200)["status"].clone()
 }
 
 #[tokio::test]
