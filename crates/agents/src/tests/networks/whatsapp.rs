@@ -58,10 +58,10 @@ async fn a_request_has_many_messages_and_must_be_signed() {
     assert_eq!(
         read(&delivery),
         [
-            ("wamid.1", "4915", "first"),
-            ("wamid.2", "4915", "second"),
-            ("wamid.3", "4915", "look"),
-            ("wamid.5", "4915", "Yes"),
+            ("wamid.1", "+4915", "first"),
+            ("wamid.2", "+4915", "second"),
+            ("wamid.3", "+4915", "look"),
+            ("wamid.5", "+4915", "Yes"),
         ]
     );
     assert_eq!(delivery.messages[0].display_name.as_deref(), Some("Ada"));
@@ -132,7 +132,7 @@ async fn messages_of_the_business_app_are_reported_apart() {
             echo.to.as_str(),
             echo.body.as_str()
         ),
-        ("wamid.7", "4915", "I take over")
+        ("wamid.7", "+4915", "I take over")
     );
 }
 
@@ -196,7 +196,7 @@ async fn texts_are_sent_and_failures_are_told_apart() {
     .await;
     let desk = whatsapp(&network.url, "");
     assert_eq!(
-        send(&desk, "4915", "hello", "s_1:9").await,
+        send(&desk, "+4915", "hello", "s_1:9").await,
         Ok(taken("wamid.x"))
     );
     let limited = send(&desk, "4915", "a", "k").await.expect_err("limited");

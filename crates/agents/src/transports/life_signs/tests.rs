@@ -45,11 +45,16 @@ fn typing(signs: &LifeSigns, network: &Arc<Network>, active: bool) {
 
 /// Time that passes for the tasks, a second at a time. The clock of the test is paused.
 async fn pass(seconds: u64) {
+    run_tasks().await;
     for _ in 0..seconds {
         tokio::time::advance(Duration::from_secs(1)).await;
-        for _ in 0..8 {
-            tokio::task::yield_now().await;
-        }
+        run_tasks().await;
+    }
+}
+
+async fn run_tasks() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -78,7 +78,7 @@ fn read_message(message: &Value, contacts: &[Value]) -> Option<TransportMessage>
     let kind = if is_voice { "voice" } else { kind };
     Some(TransportMessage {
         message_id: Some(message["id"].as_str()?.to_owned()),
-        from: from.to_owned(),
+        from: address_of(from),
         body,
         kind: media.is_some().then(|| kind.to_owned()),
         display_name: name.map(str::to_owned),
@@ -87,6 +87,12 @@ fn read_message(message: &Value, contacts: &[Value]) -> Option<TransportMessage>
         relayed: false,
         sent_at: written_at(message),
     })
+}
+
+/// A number as people write it. The ids of other networks are plain digits too: with the plus nobody is taken for
+/// somebody on another network.
+fn address_of(number: &str) -> String {
+    format!("+{}", number.trim_start_matches('+'))
 }
 
 /// The text and the attachment of a message; `None` for what says nothing, such as a reaction.
@@ -116,7 +122,7 @@ fn read_echo(echo: &Value) -> Option<OwnAccountMessage> {
     let (body, _) = content(echo, echo["type"].as_str()?)?;
     Some(OwnAccountMessage {
         message_id: echo["id"].as_str()?.to_owned(),
-        to: echo["to"].as_str()?.to_owned(),
+        to: address_of(echo["to"].as_str()?),
         body,
         sent_at: written_at(echo),
     })

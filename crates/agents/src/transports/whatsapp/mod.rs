@@ -134,7 +134,8 @@ impl WhatsApp {
         let body = json!({
             "messaging_product": "whatsapp",
             "recipient_type": "individual",
-            "to": to,
+            // The network's own form has no plus.
+            "to": to.trim_start_matches('+'),
             "type": kind,
             (kind): what,
             // The network's place for an id of the client: it comes back with every status.

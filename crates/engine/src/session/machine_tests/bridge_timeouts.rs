@@ -185,8 +185,8 @@ fn input_after_the_time_is_refused() {
     );
 }
 
-/// A bridge with a time of its own, at which the flow waits for an input that was accepted during a takeover.
-fn holding(then: Value) -> TestSession {
+/// A bridge with a time of its own, which a takeover holds back.
+fn taken_over(then: Value) -> TestSession {
     let mut config = settings();
     config["model"] = json!({"provider": "scripted", "script": {"answers": []}});
     let effects = vec![start(json!({"timeoutSeconds": 50})), wait(json!({})), then];
@@ -194,6 +194,12 @@ fn holding(then: Value) -> TestSession {
     route_on_start(&mut desk);
     desk.say("start review");
     desk.take_over("ana").expect("free");
+    desk
+}
+
+/// The same, with an input that was accepted during the takeover.
+fn holding(then: Value) -> TestSession {
+    let mut desk = taken_over(then);
     desk.admin_writes("i-1", "APPROVED").expect("accepted");
     desk
 }
@@ -250,12 +256,7 @@ fn input_that_a_takeover_holds_comes_before_the_end_of_its_bridge() {
 /// Z-89 (half: the time of a bridge is held also without input)
 #[test]
 fn time_of_the_bridge_ends_it_after_the_takeover() {
-    let mut desk = desk_with(vec![
-        start(json!({"timeoutSeconds": 50})),
-        wait(json!({})),
-        json!({"type": "ask", "key": "k", "text": "And?"}),
-    ]);
-    desk.take_over("ana").expect("free");
+    let mut desk = taken_over(json!({"type": "ask", "key": "k", "text": "And?"}));
     desk.wait_seconds(60);
     assert!(timeouts(&desk).is_empty(), "held");
     desk.hand_back("ana", None).expect("a flow waits");

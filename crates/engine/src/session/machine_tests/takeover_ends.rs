@@ -174,6 +174,7 @@ fn flow_that_is_taken_over_in_the_middle_of_a_turn_goes_on_afterwards() {
             _ => done(),
         });
         let config = json!({"beforeLLM": {"$fn": true},
+            "model": {"provider": "scripted", "script": {"answers": []}},
             "tools": [{"name": "note", "kind": "record"}]});
         let mut desk = TestSession::new(config, &[("asks", flow)]);
         route_on_start(&mut desk);

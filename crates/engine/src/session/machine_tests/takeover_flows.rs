@@ -219,7 +219,8 @@ fn decision_about_a_takeover_is_nothing_to_wait_for() {
 /// Z-88 (half: an admin may take over while a flow waits for a decision, which is pending again afterwards)
 #[test]
 fn pending_decision_is_pending_again_after_the_handback() {
-    let mut desk = super::escalations::waiting_desk_with(json!({}));
+    let mut desk = super::escalations::waiting_desk_with(json!({
+        "model": {"provider": "scripted", "script": {"answers": []}}}));
     let pending = desk.state().attached_escalation().expect("open").id.clone();
     desk.take_over("ana").expect("free");
     assert_eq!(desk.state().hitl_mode(), Some("live_takeover"));

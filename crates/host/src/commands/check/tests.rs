@@ -164,7 +164,7 @@ fn all_problems_of_a_document_are_reported_at_once() {
             ("", error),
             ("/nodes/0/config/requiredApproval", unknown),
             ("/nodes/0/config/title", error),
-            ("/triggers/0", error),
+            ("/triggers/0/config", error),
             ("/nodes/2", warning),
             ("/nodes/2/config/inputMapping/theirs", warning),
             ("/nodes/2/config/workflowId", warning),
