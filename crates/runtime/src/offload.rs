@@ -49,6 +49,8 @@ struct Share {
     last_turn: u64,
     /// By agent. Work that is no agent's has a line of its own.
     waiting: HashMap<Option<AgentId>, Line>,
+    /// Whose line had its turn last. The line itself is forgotten when it is empty.
+    last: Option<Option<AgentId>>,
 }
 
 /// Those who wait with work of one agent.
@@ -64,10 +66,11 @@ impl Share {
 
     /// The next of the agent that had its turn longest ago.
     fn next(&mut self, turn: u64) -> Option<oneshot::Sender<()>> {
-        let lines = self.waiting.values_mut();
-        let lines = lines.filter(|line| !line.waiting.is_empty());
-        let line = lines.min_by_key(|line| line.last_turn)?;
+        let lines = self.waiting.iter_mut();
+        let lines = lines.filter(|(_, line)| !line.waiting.is_empty());
+        let (agent, line) = lines.min_by_key(|(_, line)| line.last_turn)?;
         line.last_turn = turn;
+        self.last = Some(agent.clone());
         line.waiting.pop_front()
     }
 }
@@ -133,9 +136,12 @@ impl Slots {
             held: 0,
             last_turn,
             waiting: HashMap::new(),
+            last: None,
         });
+        // Behind the lines that begin now, if it had its turn last.
+        let was_last = share.last.as_ref() == Some(&agent);
         let line = share.waiting.entry(agent).or_insert_with(|| Line {
-            last_turn,
+            last_turn: last_turn + u64::from(was_last),
             waiting: VecDeque::new(),
         });
         line.waiting.push_back(sender);

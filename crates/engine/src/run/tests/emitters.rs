@@ -290,7 +290,7 @@ fn what_the_published_schema_allows_of_a_mock_agent_is_accepted() {
         json!({"mockReasoning": {"summary": "", "trace": "", "tokenCount": 1.0}}),
         json!({"mockReasoning": {"summary": "s", "tokenCount": 0, "streamChunks": []}}),
         json!({"mockToolCalls": []}),
-        json!({"mockToolCalls": [call, {"toolId": "t", "result": null}]}),
+        json!({"mockToolCalls": [call, {"toolId": "t"}, {"toolId": "t", "result": null}]}),
         json!({"mockToolCalls": [{"toolId": "", "result": 1}]}),
         json!({"mockToolCalls": [{"toolId": "t", "result": null, "error": failed}]}),
         json!({"mockToolCalls": vec![json!({"toolId": "t", "result": 1}); 5_000]}),
