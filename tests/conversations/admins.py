@@ -3,6 +3,7 @@
 
     admins.py --binary target/release/tandem
 """
+import datetime
 import hashlib
 
 from desk import API, admin_auth, at_once, flow, json, main, source, token
@@ -149,11 +150,11 @@ OPERATIONS = {
     "GET /escalations": "hitl.escalation.view", "GET /escalations/{escalationId}": "hitl.escalation.view",
     "POST /escalations/{escalationId}/assign": "hitl.escalation.resolve", "POST /escalations/{escalationId}/claim": "hitl.escalation.resolve",
     "POST /escalations/{escalationId}/release": "hitl.escalation.resolve", "POST /escalations/{escalationId}/resolve": "hitl.escalation.resolve",
-    "GET /proxies": "hitl.proxy.view", "POST /proxies/{proxyId}/input": "hitl.proxy.input", "POST /proxies/{proxyId}/stop": "hitl.proxy.stop",
-    "GET /schedules": None, "POST /schedules": "schedule.manage", "GET /schedules/{scheduleId}": None, "PATCH /schedules/{scheduleId}": "schedule.manage",
+    "GET /proxies": "hitl.proxy.view", "GET /proxies/{proxyId}": "hitl.proxy.view", "POST /proxies/{proxyId}/input": "hitl.proxy.input", "POST /proxies/{proxyId}/stop": "hitl.proxy.stop",
+    "GET /schedules": "schedule.manage", "POST /schedules": "schedule.manage", "GET /schedules/{scheduleId}": "schedule.manage", "PATCH /schedules/{scheduleId}": "schedule.manage",
     "DELETE /schedules/{scheduleId}": "schedule.manage", "POST /schedules/{scheduleId}/pause": "schedule.manage",
-    "POST /schedules/{scheduleId}/resume": "schedule.manage", "GET /schedules/{scheduleId}/runs": None,
-    "GET /schedule-runs/{scheduleRunId}/recipients": None,
+    "POST /schedules/{scheduleId}/resume": "schedule.manage", "GET /schedules/{scheduleId}/runs": "schedule.manage",
+    "GET /schedule-runs/{scheduleRunId}/recipients": "schedule.manage",
     "GET /sessions": None, "GET /sessions/{sessionId}": None, "GET /sessions/{sessionId}/events": None, "GET /sessions/{sessionId}/journal": None,
     "GET /sessions/{sessionId}/kv": None, "GET /sessions/{sessionId}/media/{mediaId}": None, "GET /sessions/{sessionId}/messages": None,
     "GET /sessions/{sessionId}/outbox": None, "GET /sessions/{sessionId}/rebuild": None, "POST /sessions/{sessionId}/compare-answers": None,
@@ -181,7 +182,11 @@ def every_operation(server, chat, check):
     trigger = {"type": "cron", "expr": "0 9 * * *"}
     wanted = {"agentId": "roles", "flowId": "deciding", "trigger": trigger, "target": {"kind": "user", "userExternalId": ann.user}}
     made = server.admin("POST", "/schedules", wanted, "root").json["id"]
-    ids = {"escalationId": escalation_of(ann), "sessionId": ann.session_id, "proxyId": bridged.get()["hitl"]["proxyId"], "scheduleId": made,
+    soon = (datetime.datetime.fromisoformat(server.clock()) + datetime.timedelta(seconds=30)).isoformat()
+    taken = server.admin("POST", "/schedules", {**wanted, "trigger": {"type": "once", "runAt": soon}}, "root").json["id"]
+    server.clock(31)
+    [occurrence] = server.admin("GET", f"/schedules/{taken}/runs", who="root").json["runs"]
+    ids = {"scheduleRunId": occurrence["id"], "escalationId": escalation_of(ann), "sessionId": ann.session_id, "proxyId": bridged.get()["hitl"]["proxyId"], "scheduleId": made,
            "interruptId": question["interruptId"], "nodeId": question["nodeId"], "runId": run}
     accept = {"resumeValue": {"action": "accept"}}
     bodies = {"POST /schedules": wanted, "PATCH /schedules/{scheduleId}": {"trigger": trigger}, "POST /proxies/{proxyId}/input": {"messageId": "i", "text": "x"},
@@ -190,11 +195,11 @@ def every_operation(server, chat, check):
               "POST /sessions/{sessionId}/resolve": {"approved": True}, "POST /escalations/{escalationId}/resolve": {"approved": True},
               "POST /escalations/{escalationId}/assign": {"actorId": "vic"}, "POST /interrupts/{interruptId}:resolve": accept,
               "POST /v1/runs/{runId}/interrupts/{nodeId}": accept, "POST /sessions/{sessionId}/takeover/messages": {"messageId": "m", "text": "x"}}
-    queries = {"GET /audit": f"?sessionId={ann.session_id}", "GET /escalations": "?agentId=roles", "GET /proxies": "?agentId=roles"}
+    queries = {"GET /audit": f"?sessionId={ann.session_id}", "GET /escalations": "?agentId=roles", "GET /proxies": "?agentId=roles", "GET /schedules": "?agentId=roles"}
 
     def state():
         seen = [{k: v for k, v in one.get().items() if k != "lastActiveAt"} for one in (ann, bridged)]
-        return seen, server.get(f"{API}/schedules/{made}"), len(server.get(f"{API}/schedules?agentId=roles")["schedules"]), ann.delivered(), bridged.delivered()
+        return seen, [server.admin("GET", path, who="root").json for path in (f"/schedules/{made}", "/schedules?agentId=roles")], ann.delivered(), bridged.delivered()
 
     def denials():
         found, after = [], -1

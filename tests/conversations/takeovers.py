@@ -29,7 +29,7 @@ FLOWS = [
   const note = yield { type: 'ask', key: 'note', text: 'A note?' };
   await ctx.session.kv.set('note', note);
   yield { type: 'say', text: 'noted ' + (await ctx.session.kv.get('note')) };"""),
-    flow("calling", """
+    flow("summoning", """
   yield { type: 'ask', key: 'x', text: 'x?' };
   yield { type: 'interrupt.escalate', mode: 'live_takeover', reason: 'stuck' };
   yield { type: 'interrupt.wait', waitFor: 'live_handback' };
@@ -37,6 +37,7 @@ FLOWS = [
 ]
 RIGHTS = ["hitl.takeover.start", "hitl.takeover.message", "hitl.takeover.end", "hitl.escalation.view", "hitl.escalation.resolve",
           "hitl.proxy.input", "hitl.proxy.stop", "hitl.proxy.view", "schedule.manage", "audit.view"]
+AS_ANA = {"X-Admin-Token": token("ana")}
 AUTH = admin_auth(roles={"boss": RIGHTS, "viewer": ["hitl.escalation.view"]})
 TOOLS = """[
     { name: 'stock', kind: 'record', returns: { left: 3 } },
@@ -347,7 +348,7 @@ def compared_flows(server, chat, check):
     check("it begins before the takeover: the agent remembers what it would have said, and nothing of the person",
           ("Ana" in asked, asked.count("model speaks"), "how do you do?" in asked), (False, 2, True))
     stuck = chat("desk")
-    stuck.start("calling")
+    stuck.start("summoning")
     stuck.say("help")
     take(stuck)
     stuck.say("hello?")
@@ -369,7 +370,7 @@ def everybody(**more):
 
 
 def run_of(server, made):
-    [run] = server.ok("GET", f"/schedules/{made.json['id']}/runs")["runs"]
+    [run] = server.ok("GET", f"/schedules/{made.json['id']}/runs", headers=AS_ANA)["runs"]
     return run
 
 
@@ -377,7 +378,7 @@ def recipients(server, run):
     """Outcome and reason of each recipient."""
     found, cursor = {}, ""
     while cursor is not None:
-        page = server.ok("GET", f"/schedule-runs/{run['id']}/recipients?limit=100{cursor}")
+        page = server.ok("GET", f"/schedule-runs/{run['id']}/recipients?limit=100{cursor}", headers=AS_ANA)
         found.update({r["userExternalId"]: (r["outcome"], r.get("reason")) for r in page["recipients"]})
         cursor = f"&cursor={page['nextCursor']}" if page.get("nextCursor") else None
     return found
@@ -523,22 +524,22 @@ def schedule_targets(server, chat, check):
     tries = [("POST", "/schedules", {"agentId": "plans", "flowId": "tick", "trigger": {"type": "cron", "expr": "0 9 * * *"}, "target": target})
              for target in (user, everybody())]
     tries += [("PATCH", path, {"allowSessionBootstrap": True}), ("POST", f"{path}/pause", None), ("POST", f"{path}/resume", None), ("DELETE", path, None)]
-    before, count = server.ok("GET", path), len(server.ok("GET", "/schedules?agentId=plans&limit=100")["schedules"])
+    before, count = server.ok("GET", path, headers=AS_ANA), len(server.ok("GET", "/schedules?agentId=plans&limit=100", headers=AS_ANA)["schedules"])
     statuses = [[server.admin(*one, who=who).status for one in tries] for who in ("vic", None)]
     denied = [(e["payload"]["action"], e["payload"]["reason"]) for e in agent_events(server, "plans", "admin.authz.denied")]
     allowed = [schedule(server, "plans", "tick", target, seconds=7200).status for target in (user, everybody())]
     check("Z-177 (half: the control plane): it is denied to everybody without `schedule.manage`, for users and segments, and manages both with it",
-          (statuses, server.ok("GET", path) == before, len(server.ok("GET", "/schedules?agentId=plans&limit=100")["schedules"]) - count, denied, allowed),
+          (statuses, server.ok("GET", path, headers=AS_ANA) == before, len(server.ok("GET", "/schedules?agentId=plans&limit=100", headers=AS_ANA)["schedules"]) - count, denied, allowed),
           ([[403] * 6, [401] * 6], True, 2, [("schedule.manage", "forbidden")] * 6 + [("schedule.manage", "no_actor")] * 6, [201, 201]))
     moved = schedule(server, "plans", "tick", ann.user)
     server.admin("PATCH", f"/schedules/{moved.json['id']}", {"trigger": {"type": "once", "runAt": "2099-01-01T00:00:00Z"}})
     server.clock(61)
-    early = server.ok("GET", f"/schedules/{moved.json['id']}/runs")["runs"], server.ok("GET", f"/schedules/{moved.json['id']}")["status"]
+    early = server.ok("GET", f"/schedules/{moved.json['id']}/runs", headers=AS_ANA)["runs"], server.ok("GET", f"/schedules/{moved.json['id']}", headers=AS_ANA)["status"]
     check("Z-171 (half: a changed schedule, in the server): what was due before the change is claimed by nobody", early, ([], "active"))
     args = {"flowId": "tick", "trigger": {"type": "once", "runAt": "2099-01-01T00:00:00Z"}}
     one = chat("plans")
     [own] = one.start("calling", {"tool": "createCurrentUserSchedule", "args": args})
-    record = server.ok("GET", f"/schedules/{json.loads(own)['id']}")
+    record = server.ok("GET", f"/schedules/{json.loads(own)['id']}", headers=AS_ANA)
     check("Z-177 (half: the tools): they make schedules of the user of their session, and of nobody else",
           (record["targetKind"], record["targetUserExternalId"], record["createdBy"]["plane"]), ("user", one.user, "tool"))
 
@@ -574,10 +575,12 @@ def campaigns(server, chat, check):
     check("Z-172 (half: outcomes): each recipient has an outcome of their own",
           ({user: each[user] for user in bad}, {each[user] for user in fine + lost}),
           (dict.fromkeys(bad, ("failed", "exception")), {("success", None)}))
-    for _ in range(9):
-        server.clock(60)
     [session] = server.ok("GET", f"/sessions?userExternalId={lost[0]}")["sessions"]
-    texts = server.ok("GET", f"/sessions/{session['id']}/outbox")["outbox"]
+    for _ in range(20):
+        server.clock(60)
+        texts = server.ok("GET", f"/sessions/{session['id']}/outbox")["outbox"]
+        if all(text["status"] == "failed" for text in texts):
+            break
     failed = [e["sessionId"] for e in agent_events(server, "many", "response:failed") if e["payload"].get("stage") == "send"]
     check("Z-199 (half: a broken transport): its texts fail alone, after their attempts",
           ([(t["text"], t["status"]) for t in texts], len(set(failed))), ([("model speaks", "failed"), ("tick", "failed")], 100))
