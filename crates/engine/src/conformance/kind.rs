@@ -116,6 +116,11 @@ pub(crate) fn identity_hook(
 }
 
 impl ConformanceKind {
+    /// Whether the node only waits.
+    pub(crate) fn only_waits(&self) -> bool {
+        matches!(self, Self::Hold)
+    }
+
     /// Whether executing the node again in the same run gives the same result. Every kind is listed,
     /// so that a new kind has to be classified.
     pub(crate) fn is_repeatable(&self) -> bool {

@@ -233,6 +233,16 @@ impl ParseContext<'_> {
 }
 
 impl Kind {
+    /// Whether the node only waits. A replay repeats a recorded wait; a wait that was not recorded
+    /// ends at once.
+    pub(crate) fn only_waits(&self) -> bool {
+        match self {
+            Self::Delay { .. } => true,
+            Self::Conformance(kind) => kind.only_waits(),
+            _ => false,
+        }
+    }
+
     /// Whether executing the node again in the same run gives the same result. A replay executes
     /// such nodes and copies the recorded events of all others. Every kind is listed, so that a new
     /// kind has to be classified.

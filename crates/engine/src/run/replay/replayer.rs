@@ -10,7 +10,8 @@ use crate::node::Kind;
 use crate::run::draft::DecisionDraft;
 use crate::run::scheduling::RUN_CANCELLED;
 use tandem_record::{
-    AgentEventKind, Cause, ErrorInfo, Event, NodeId, RecordedEvent, RunId, Seq, VerificationSubject,
+    AgentEventKind, Cause, ErrorInfo, Event, NodeId, RecordedEvent, RunId, Seq,
+    VerificationSubject, Work,
 };
 
 pub(super) fn replay<'a>(
@@ -217,16 +218,21 @@ impl Replayer<'_, '_> {
         fork.expect("a replay is a fork").run_id.clone()
     }
 
-    /// The source did not end by itself: what it still waited for, a sleep included, has no result to
-    /// repeat.
+    /// The source did not end by itself: work it still waited for has no result to repeat, except
+    /// that a sleep is over.
     fn end_beyond_source(&mut self) {
         let missing = || {
             let message = "the source recorded no outcome";
             ErrorInfo::new("replay_source_missing", message)
         };
         for ix in self.draft.open_nodes() {
-            let cause = self.draft.run.node(ix).last;
-            self.draft.fail_node(ix, missing(), cause, None);
+            let node = self.draft.run.node(ix);
+            match (&node.work, node.last) {
+                (Some(Work::Sleep { .. }), Some(cause)) if node.retry_at.is_none() => {
+                    self.draft.wake(ix, cause);
+                }
+                (_, cause) => self.draft.fail_node(ix, missing(), cause, None),
+            }
         }
         self.draft.advance();
         if !self.draft.run.phase().is_terminal() {

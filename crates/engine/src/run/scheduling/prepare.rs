@@ -43,7 +43,7 @@ impl DecisionDraft<'_> {
     ) -> Result<Option<Work>, ErrorInfo> {
         let def = Arc::clone(&self.run.def);
         let node = &def.nodes[ix];
-        if self.is_replaying() && !self.is_repeatable(ix) {
+        if self.is_replaying() && !self.is_repeatable(ix) && !node.kind.only_waits() {
             return Err(replay_source_missing(&node.id));
         }
         match &node.kind {
@@ -110,20 +110,22 @@ impl DecisionDraft<'_> {
         logical_invocation_id(tenant, self.run.id(), node, u64::from(execution), provider)
     }
 
-    /// A sleep of `ms`.
+    /// A sleep of `ms`. A replay has no timers: its sleeps end at once.
     pub(crate) fn sleep(&self, ms: u64, outputs: Option<Object>) -> Option<Work> {
         let until = self.now.plus_ms(ms);
-        (ms > 0).then_some(Work::Sleep { until, outputs })
+        (ms > 0 && !self.is_replaying()).then_some(Work::Sleep { until, outputs })
     }
 
     /// Completes a sleeping node.
     pub(in crate::run) fn wake(&mut self, ix: usize, cause: Seq) {
         let state = self.run.node(ix);
-        let Some(Work::Sleep { outputs, .. }) = &state.work else {
+        let Some(Work::Sleep { until, outputs }) = &state.work else {
             unreachable!("only a node that sleeps wakes");
         };
         let outputs = outputs.clone().unwrap_or_else(|| {
-            let slept = self.now.ms_since(state.started_at.unwrap_or(self.now));
+            // A replay wakes a node before its time.
+            let woke = self.now.max(*until);
+            let slept = woke.ms_since(state.started_at.unwrap_or(woke));
             Object::from_iter([("waitedMs".to_owned(), json!(slept))])
         });
         self.complete_node(ix, Done::with(outputs), cause);
