@@ -10,7 +10,7 @@ impl Redactor {
     pub fn holds_known_secret(&self, text: &str) -> bool {
         self.forms
             .as_ref()
-            .is_some_and(|forms| forms.is_match(text) || !self.find_escaped(text).is_empty())
+            .is_some_and(|forms| forms.is_match(text))
     }
 
     /// The text without configured secrets; `None` when there was none.

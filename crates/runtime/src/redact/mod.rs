@@ -6,12 +6,11 @@
 //! replacement can break a document. [`tandem_record::UserData`] defines which parts of a record
 //! are data. Names and ids are not changed, even when one of them looks like a credential.
 //!
-//! A configured secret is also known in its common encodings ([`encodings`], [`decoded`]).
+//! A configured secret is also known in its common encodings ([`encodings`]).
 //!
 //! Nearly every record is clean. [`Texts`] collects its strings while it is serialized, and one search
 //! through them says so; only a record that may hold a secret is looked at part by part.
 
-mod decoded;
 mod encodings;
 mod finder;
 mod known;
@@ -24,11 +23,9 @@ mod texts;
 mod tests;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use decoded::EscapedSecrets;
 use finder::Finder;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
 use tandem_record::{Object, UserData, UserDataRefs};
 pub(crate) use texts::Texts;
 
@@ -52,8 +49,6 @@ pub struct Redactor {
     /// The forms in order, to find those that begin like a text.
     sorted_forms: Vec<String>,
     longest_form: usize,
-    /// Finds them written with escapes. `None` when no secret is configured.
-    escaped: Option<EscapedSecrets>,
     /// Tells whether both ends of a secret are there, which it needs, in one piece or in several.
     ends: Option<split::Ends>,
     /// Parts that every secret contains: literals of the shapes, then the beginnings of the forms.
@@ -141,8 +136,6 @@ impl Redactor {
             configured,
             sorted_forms,
             longest_form,
-            escaped: (!secrets.is_empty())
-                .then(|| EscapedSecrets::new(secrets.iter().map(|(_, value)| *value))),
             numeric: splittable.iter().any(numeric),
             signs: Finder::new(&signs),
             hides_form,
@@ -171,9 +164,6 @@ impl Redactor {
     }
 
     fn may_hold_secret(&self, text: &str, escaped: bool) -> bool {
-        if !self.find_escaped(text).is_empty() {
-            return true;
-        }
         let mut matcher = shapes::Matcher::default();
         let mut from = 0;
         let mut forms_checked = false;
@@ -197,12 +187,6 @@ impl Redactor {
             from = found.start() + 1;
         }
         false
-    }
-
-    /// Where a configured secret is written with escapes, and which one.
-    fn find_escaped(&self, text: &str) -> Vec<(Range<usize>, usize)> {
-        let escaped = self.escaped.as_ref();
-        escaped.map_or_else(Vec::new, |escaped| escaped.find(text))
     }
 
     /// Redacts data that is stored together, keys included. Returns whether anything was found.
@@ -260,7 +244,6 @@ impl Redactor {
         let found = self.forms.as_ref()?.find_overlapping_iter(text);
         let mut found: Vec<_> = found
             .map(|found| (found.range(), self.owners[found.pattern().as_usize()]))
-            .chain(self.find_escaped(text))
             .collect();
         found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut clean = String::new();

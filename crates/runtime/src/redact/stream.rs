@@ -117,10 +117,7 @@ impl Redactor {
     fn end_of_settled(&self, text: &str) -> usize {
         let shaped = shapes::unfinished(text).unwrap_or(text.len());
         let mut end = shaped.min(self.unfinished_form(text).unwrap_or(text.len()));
-        let escaped = self.escaped.as_ref();
-        end = end.min(escaped.and_then(|e| e.unfinished(text)).unwrap_or(end));
         let mut secrets = shapes::find(text);
-        secrets.extend(self.find_escaped(text).into_iter().map(|(range, _)| range));
         if let Some(forms) = &self.forms {
             secrets.extend(forms.find_overlapping_iter(text).map(|found| found.range()));
         }

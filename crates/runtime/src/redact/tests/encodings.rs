@@ -97,18 +97,6 @@ fn encoded_secret_is_masked() {
             r"geheim-\u00E4\u00F6\u00FC-\u65E5\u672C-77",
         ),
         ("geheim-🐢-geheim", r"geheim-\ud83d\udc22-geheim"),
-        ("geheim-🐢-geheim", r"geheim-\\\\ud83d\\\\udc22-geheim"),
-        ("ab/c\"äd-1234", r#"ab\\\/c\\\"\\u00e4d-1234"#),
-        (
-            "abc\ndef\nghijkl",
-            "%61%62%63%0a%64%65%66%0A%67%68%69%6a%6B%6c",
-        ),
-        ("abc\"def\"ghi", "abc&quotdef&#0034;ghi"),
-        (
-            "abc\"def\"ghi",
-            "&#097;&#x062&#00099;&QUOT;d&#x00000065;f&#34ghi",
-        ),
-        ("abc def ghi", "abc+def%20gh%69"),
     ] {
         assert_eq!(masked(secret, form), MARK_DB, "{form}");
     }

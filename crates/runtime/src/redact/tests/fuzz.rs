@@ -129,31 +129,6 @@ fn secrets_in(value: &Value) -> Vec<&'static str> {
         .collect()
 }
 
-/// As a program writes it that escapes all but ASCII, so many times.
-fn json_in_json(secret: &str, levels: usize) -> String {
-    let mut text = secret.to_owned();
-    for _ in 0..levels {
-        let quoted = Value::from(text).to_string();
-        text = String::new();
-        for c in quoted[1..quoted.len() - 1].chars() {
-            let mut units = [0; 2];
-            match c.is_ascii() {
-                true => text.push(c),
-                false => text.extend(
-                    c.encode_utf16(&mut units)
-                        .iter()
-                        .map(|u| format!("\\u{u:04x}")),
-                ),
-            }
-        }
-    }
-    text
-}
-
-fn references(secret: &str, write: fn(u32) -> String) -> String {
-    secret.chars().map(|c| write(u32::from(c))).collect()
-}
-
 /// Made in other ways than the redactor makes them.
 pub(super) fn encoded(secret: &str) -> Vec<String> {
     let hex = |b: u8| format!("{b:02x}");
@@ -170,41 +145,6 @@ pub(super) fn encoded(secret: &str) -> Vec<String> {
             .collect(),
         twice[8..twice.len() - 4].to_owned(),
         form,
-        json_in_json(secret, 3),
-        // Digits of both cases, in turn.
-        secret
-            .bytes()
-            .enumerate()
-            .map(|(i, b)| match i % 2 {
-                0 => format!("%{b:02X}"),
-                _ => format!("%{b:02x}"),
-            })
-            .collect(),
-        // Every second character only.
-        secret
-            .chars()
-            .enumerate()
-            .map(|(i, c)| match i % 2 {
-                0 => c.to_string().bytes().map(|b| format!("%{b:02X}")).collect(),
-                _ if c == '%' => "%25".to_owned(),
-                _ => c.to_string(),
-            })
-            .collect(),
-        references(secret, |code| format!("&#0{code};")),
-        references(secret, |code| format!("&#x000{code:x};")),
-        references(secret, |code| format!("&#X{code:X};")),
-        references(secret, |code| format!("&#{code}")) + ";",
-        secret
-            .chars()
-            .map(|c| match c {
-                '&' => "&amp".to_owned(),
-                '"' => "&quot".to_owned(),
-                '<' => "&lt;".to_owned(),
-                '>' => "&GT;".to_owned(),
-                ';' => "&#59;".to_owned(),
-                other => other.to_string(),
-            })
-            .collect(),
     ]
 }
 
