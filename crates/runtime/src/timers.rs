@@ -95,10 +95,11 @@ impl Runtime {
         }
         let mut outcome = Ok(());
         if due.is_empty() {
-            outcome = self
-                .wait_for(firing, |firing| firing.timers.is_empty())
+            self.wait_for(firing, &mut outcome, |firing| firing.timers.is_empty())
                 .await;
         }
+        // One that hangs costs the others one wait, however many hang. They come before it then.
+        let mut in_order = true;
         for together in due.chunk_by(|a, b| a.due.0 / TOGETHER_MS == b.due.0 / TOGETHER_MS) {
             if self.is_stopping() {
                 break;
@@ -115,27 +116,30 @@ impl Runtime {
             }
             let are_fired =
                 |firing: &Firing| !tasks.iter().any(|id| firing.timers.contains_key(id));
-            outcome = outcome.and(self.wait_for(firing, are_fired).await);
+            in_order = in_order && self.wait_for(firing, &mut outcome, are_fired).await;
         }
         outcome.map(|()| Duration::ZERO)
     }
 
-    /// Waits until this is so, but not longer than [`BATCH_WAIT`].
+    /// Waits until this is so, but not longer than [`BATCH_WAIT`]. Returns whether it is.
     async fn wait_for(
         &self,
         firing: &mut Firing,
+        outcome: &mut Result<(), Fault>,
         is_so: impl Fn(&Firing) -> bool,
-    ) -> Result<(), Fault> {
+    ) -> bool {
         let deadline = Instant::now() + BATCH_WAIT;
-        let mut outcome = Ok(());
         while !is_so(firing) {
             let next = tokio::time::timeout_at(deadline, firing.tasks.join_next_with_id());
             let Ok(Some(fired)) = next.await else {
-                return outcome;
+                return false;
             };
-            outcome = outcome.and(self.note_fired(firing, fired).await);
+            let noted = self.note_fired(firing, fired).await;
+            if outcome.is_ok() {
+                *outcome = noted;
+            }
         }
-        outcome
+        true
     }
 
     /// As many of the due timers as no other process claims.

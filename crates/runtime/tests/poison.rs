@@ -79,6 +79,26 @@ async fn more_failing_timers_than_a_page_do_not_stop_the_others() {
     assert_eq!(due_timers(&host).await.len(), 300, "no timer is lost");
 }
 
+/// Timers that passed together fire in their order. When they hang, the later ones wait once, not once for each.
+#[test(start_paused = true)]
+async fn timers_that_hang_cost_the_later_ones_one_wait() {
+    const TIMERS: u64 = 20;
+    let host = TestHost::new().await;
+    let mut runs = Vec::new();
+    for n in 0..TIMERS {
+        let name = format!("nap-{n}");
+        host.register(wf(&name).delay("nap", 1_000 * (n + 1))).await;
+        runs.push(host.create(&name, json!({})).await);
+    }
+    let slow = std::iter::repeat_n(InjectedFault::SlowBefore(2_000), TIMERS as usize);
+    host.faults.next(slow);
+    host.runtime.clock().advance(60_000);
+    host.elapse(3_000).await;
+    for run in &runs {
+        assert_eq!(host.status(run).await, RunStatus::Completed);
+    }
+}
+
 #[test(start_paused = true)]
 async fn failing_timer_is_retried_with_backoff_and_then_parked() {
     let host = TestHost::new().await;
